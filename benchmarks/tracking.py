@@ -9,7 +9,7 @@ Where the speed of the machine itself varies, blocks differ by more than trackin
 are compared among themselves too: a step in which the training tells or another process works for it, and the step
 after it, with the steps of its block before and after in which nothing of that happens.
 
-    python benchmarks/tracking.py [--pairs 60] [--steps 40] [--every 10] [--threads 1] [--uri http://127.0.0.1:5000]
+    python benchmarks/tracking.py [--pairs 60] [--threads 1]
 """
 
 import argparse
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,17 @@ from paribus.tracking.sync import Follower
 
 NUMBERS = ("learning_rate", "gradient_norm", "loss", "tokens", "text_bytes", "flops", "epochs", "bits_per_byte",
            "tokens_per_second", "device_hours", "model_flops_utilization")  # fmt: skip
-SHARE_BEFORE = 0.25
-"""Unmeasured steps before a block, as a share of it."""
+STEPS, BEFORE, EVERY = 40, 10, 10
+"""Steps of a block, unmeasured ones before it, and steps between those that are told."""
 WORKING_SECONDS = 1e-3
 """CPU time of the parent and of MLflow's process in a step that counts as one in which they work; looking round takes
 less."""
 NEIGHBOURS = 3
 """How many steps away another one is compared."""
+RESAMPLES = 10_000
 
 
-def train(writing: int, steps: int, every: int) -> None:
+def train(writing: int) -> None:
     """The training process: for each line of its input one block, answered by its seconds.
 
     A line is `on` or `off` and the numbers of the processes that work for it.
@@ -62,7 +64,7 @@ def train(writing: int, steps: int, every: int) -> None:
         for line in sys.stdin:
             kind, *others = line.split()
             steps_seen: list[tuple[float, float, float]] = []
-            for place in range(-int(SHARE_BEFORE * steps), steps):
+            for place in range(-BEFORE, STEPS):
                 if place == 0:
                     cpu, steps_seen = time.process_time(), []
                 began, helping = time.perf_counter(), sum(map(cpu_seconds, others))
@@ -72,7 +74,7 @@ def train(writing: int, steps: int, every: int) -> None:
                 optimizer.step()
                 step += 1
                 value, before = loss.item(), time.perf_counter()
-                if kind == "on" and step % every == 0:
+                if kind == "on" and step % EVERY == 0:
                     for name in NUMBERS:
                         listener.metric(f"train/{name}", value + step, step=step)
                 after = time.perf_counter()
@@ -104,12 +106,11 @@ def cpu_seconds(pid: str | int) -> float:
 
 def measure(root: Path, options: argparse.Namespace) -> None:
     """Run the blocks and print the figures."""
-    pairs, steps, every = options.pairs, options.steps, options.every
-    tracking, directory = TrackingConfig(kind="mlflow", uri=options.uri), root / "runs" / "run"
+    tracking, directory = TrackingConfig(kind="mlflow"), root / "runs" / "run"
     destination = Destination.resolve(tracking, root)
     reading, writing = os.pipe()
     environment = child_environment(EngineConfig(threads=options.threads))
-    words = [sys.executable, __file__, "--child", str(writing), "--steps", str(steps), "--every", str(every)]
+    words = [sys.executable, __file__, "--child", str(writing)]
     child = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[writing], env=environment, text=True)
     os.close(writing)
     blocks: list[dict[str, Any]] = []
@@ -133,7 +134,7 @@ def measure(root: Path, options: argparse.Namespace) -> None:
         helpers = f" {os.getpid()} {read_object_if_any(destination.service_directory / 'state.json')['pid']}"
         began = time.monotonic()
         shuffled = random.Random(0)
-        for _ in range(pairs):
+        for _ in range(options.pairs):
             found.append({kind: block(kind + helpers) for kind in shuffled.sample(["on", "off"], 2)})
         wall = time.monotonic() - began
         child.stdin.close()
@@ -142,7 +143,7 @@ def measure(root: Path, options: argparse.Namespace) -> None:
         log.end("FINISHED")
     follower.finish(60)
     show(found)
-    say(f"({pairs} pairs, {wall:.0f} s, {options.threads} threads, load {os.getloadavg()[0]:.1f})")
+    say(f"({options.pairs} pairs, {wall:.0f} s, {options.threads} threads, load {os.getloadavg()[0]:.1f})")
 
 
 def show(pairs: list[dict[str, dict[str, Any]]]) -> None:
@@ -153,10 +154,10 @@ def show(pairs: list[dict[str, dict[str, Any]]]) -> None:
     say(f"a step takes {total / sum(len(block['steps']) for block in on) * 1e3:.1f} ms; telling takes {telling:.3%}")
     say(f"CPU time of the parent and of MLflow's process: {others:.2%} of a core; with telling {telling + others:.2%}")
     for name, clock in (("time", "wall"), ("CPU time of the training process", "cpu")):
-        ratio, low, high = total_ratio([(pair["on"][clock], pair["off"][clock]) for pair in pairs])
+        ratio, low, high = resampled([(pair["on"][clock], pair["off"][clock]) for pair in pairs], ratio_of_sums)
         say(f"{name}, blocks with tracking / without: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}")
     excess = [seconds for block in on for seconds in excesses(block["steps"])]
-    mean, low, high = mean_interval(excess)
+    mean, low, high = resampled(excess, statistics.fmean)
     share = len(excess) / total
     say(f"{len(excess)} steps with work of tracking are longer by {mean * 1e3:.2f} ms: {mean * share:.3%} of all time,")
     say(f"95 % interval {low * share:.3%} to {high * share:.3%}")
@@ -179,39 +180,26 @@ def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def total_ratio(pairs: list[tuple[float, float]], repeats: int = 10_000) -> tuple[float, float, float]:
-    """The first numbers' sum by that of the second, with the 95 % percentile bootstrap over pairs."""
+def ratio_of_sums(pairs: list[tuple[float, float]]) -> float:
+    """The first numbers' sum by that of the second."""
+    return sum(one for one, _ in pairs) / sum(two for _, two in pairs)
+
+
+def resampled(values: list[Any], number: Callable[[list[Any]], float]) -> tuple[float, float, float]:
+    """A number of values with its 95 % percentile bootstrap."""
     drawn = random.Random(1)
-
-    def ratio(chosen: list[tuple[float, float]]) -> float:
-        return sum(one for one, _ in chosen) / sum(two for _, two in chosen)
-
-    ratios = sorted(ratio(drawn.choices(pairs, k=len(pairs))) for _ in range(repeats))
-    return ratio(pairs), ratios[int(0.025 * repeats)], ratios[int(0.975 * repeats)]
-
-
-def mean_interval(values: list[float], repeats: int = 10_000) -> tuple[float, float, float]:
-    """The mean with its 95 % percentile bootstrap."""
-    drawn = random.Random(1)
-    means = sorted(statistics.fmean(drawn.choices(values, k=len(values))) for _ in range(repeats))
-    return statistics.fmean(values), means[int(0.025 * repeats)], means[int(0.975 * repeats)]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=60)
-    parser.add_argument("--steps", type=int, default=40, help="of a measured block")
-    parser.add_argument("--every", type=int, default=10, help="steps between those that are told")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--uri", help="MLflow; an SQLite file where it is not given")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child is not None:
-        train(options.child, options.steps, options.every)
-        return
-    with tempfile.TemporaryDirectory() as root:
-        measure(Path(root), options)
+    found = sorted(number(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    return number(values), found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        train(given.child)
+    else:
+        with tempfile.TemporaryDirectory() as directory:
+            measure(Path(directory), given)
