@@ -5,54 +5,49 @@ prints a Markdown table; ends with an error where the configurations differ.
 """
 
 import argparse
-import statistics
 import sys
 import time
 from collections.abc import Sequence
+from statistics import median
+from typing import Any
 
 import hydra
 from omegaconf import OmegaConf
+from tables import table
 
 from paribus.checks import compose_command
 from paribus.config.arguments import configuration_directory, parse
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 
-SWEEP = ("-m", "experiment=demo", "scale=tiny")
-
 
 def main(seeds: int, rounds: int) -> None:
     """Print the table."""
-    swept = (*SWEEP, "seed=" + ",".join(map(str, range(seeds))))
+    swept = ("-m", "experiment=demo", "scale=tiny", f"seed={','.join(map(str, range(seeds)))}")
     ours, theirs = [], []
     for _ in range(rounds):
         begun = time.perf_counter()
         jobs = compose_command(parse(swept)).jobs
-        ours.append(time.perf_counter() - begun)
-        begun = time.perf_counter()
-        expected = [_composed(job.overrides) for job in jobs]
-        theirs.append(time.perf_counter() - begun)
+        middle = time.perf_counter()
+        expected = [composed(job.overrides) for job in jobs]
+        ours.append(middle - begun)
+        theirs.append(time.perf_counter() - middle)
         if expected != [job.config for job in jobs]:
             raise SystemExit("the configurations differ")
-    lines = [f"| {len(jobs)} jobs, median of {rounds} | s |", "|---|---|"]
-    lines += [
-        f"| `compose_command` | {statistics.median(ours):.2f} |",
-        f"| `hydra.compose` of each job | {statistics.median(theirs):.2f} |",
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    rows = [["`compose_command`", f"{median(ours):.2f}"], ["`hydra.compose` of each job", f"{median(theirs):.2f}"]]
+    sys.stdout.write(table([f"{len(jobs)} jobs, median of {rounds}", "s"], rows))
 
 
-def _composed(overrides: Sequence[str]) -> RunConfig:
+def composed(overrides: Sequence[str]) -> RunConfig:
+    """The configuration that Hydra gives."""
     with hydra.initialize_config_dir(str(configuration_directory()), version_base="1.3"):
-        plain = OmegaConf.to_container(hydra.compose("config", list(overrides)), resolve=True)
-    if not isinstance(plain, dict):
-        raise TypeError("the composed configuration is not a mapping")
-    return build_run({str(key): value for key, value in plain.items()})
+        plain: Any = OmegaConf.to_container(hydra.compose("config", list(overrides)), resolve=True)
+    return build_run(plain)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=3)
-    chosen = parser.parse_args()
-    main(chosen.seeds, chosen.rounds)
+    given = parser.parse_args()
+    main(given.seeds, given.rounds)

@@ -1,24 +1,24 @@
 """How long the stage `contexts` takes, and how long a training then takes until it knows what its steps read.
 
-python benchmarks/contexts.py DIRECTORY [--tokens 256000000] [--documents 1000] [--length 1024] [--workers 1 2]
-    [--packing concatenate best_fit one_document]
+python benchmarks/contexts.py DIRECTORY [--tokens 256000000]
 
-Writes an encoded corpus of random ids of a vocabulary of 32,000 below DIRECTORY, unless it is there: documents of 1 to
-twice `--documents` tokens, in a random order. Then, each in a fresh process and with the corpus in the page cache: the
-stage, a training's `open_data`, and the tokens and text of its budget, which are one epoch. Peak memory has mapped
-files in it. Prints a Markdown table; CPU seconds are those of all threads of the stage.
+Writes an encoded corpus of random ids of a vocabulary of 32,000 below DIRECTORY, unless it is there: documents of 1,000
+tokens on average, in a random order. Then, each in a fresh process and with the corpus in the page cache: the stage, a
+training's `open_data`, and the tokens and text of its budget, which are one epoch. Peak memory has mapped files in it.
+Prints a Markdown table; CPU seconds are those of all threads of the stage.
 """
 
 import argparse
-import os
+import multiprocessing
 import resource
 import shutil
-import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from tables import table
 from training_loops import random_tokenizer
 
 from paribus.checks import compose_command
@@ -34,27 +34,43 @@ from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data import Batches, amount_of
 from paribus.training.train import open_data
 
-VOCABULARY, AT_ONCE, BYTES_A_TOKEN = 32_000, 10_000, 4
+VOCABULARY, AT_ONCE, BYTES_A_TOKEN, MEAN = 32_000, 10_000, 4, 1_000
+OVERRIDES = ("scale=tiny", "model.context_length=1024", "training.global_batch=1024", "budget.tokens=1B")
 HEAD = ["packing", "contexts", "workers", "stage s", "CPU s", "M tokens/CPU s", "peak GiB", "open_data s", "budget s"]
 
 
-def write_corpus(directory: Path, tokens: int, mean: int) -> None:
+def main(root: Path, tokens: int) -> None:
+    """Print the table."""
+    ensure_compiled(SPANS)
+    directory, rows = root / f"{tokens}", []
+    if not (directory / "order" / "order.json").exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        write_corpus(directory, tokens)
+    np.load(directory / "tokens" / "ids.npy", mmap_mode="r").max()
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as fresh:
+        for packing in ("concatenate", "best_fit", "one_document"):
+            config = compose_command(parse([*OVERRIDES, f"packing={packing}"])).jobs[0].config
+            for workers in (1, 2):
+                contexts, *spent, peak = fresh.submit(stage, directory, config, workers).result()
+                opened = fresh.submit(training, directory, config).result()
+                times = [f"{value:.1f}" for value in (*spent, tokens / spent[1] / 1e6)]
+                told = [f"{value:.2f}" for value in (peak, *opened)]
+                rows.append([packing, f"{contexts:,.0f}", str(workers), *times, *told])
+    sys.stdout.write(table(HEAD, rows))
+
+
+def write_corpus(directory: Path, tokens: int) -> None:
     """Artefacts `tokens` and `order` below `directory`."""
     generator, tokenizer = np.random.default_rng(0), random_tokenizer(VOCABULARY)
     with EncodedCorpusWriter(directory / "tokens", tokenizer) as writer:
         while writer.tokens < tokens:
-            sizes = generator.integers(1, 2 * mean, AT_ONCE)
+            sizes = generator.integers(1, 2 * MEAN, AT_ONCE)
             ids = generator.integers(0, VOCABULARY - 1, int(sizes.sum()), dtype=np.uint16)
             writer.append(ids, sizes, BYTES_A_TOKEN * sizes)
         documents = writer.documents
     (directory / "order").mkdir()
     write_order(directory / "order", generator.permutation(documents), kept=documents, removed=0)
-
-
-def configuration(packing: str, length: int) -> RunConfig:
-    """A run whose contexts are of `length` tokens."""
-    sizes = [f"model.context_length={length}", "training.global_batch=1024", "budget.tokens=1B"]
-    return compose_command(parse(["scale=tiny", f"packing={packing}", *sizes])).jobs[0].config
 
 
 def stage(directory: Path, config: RunConfig, workers: int) -> list[float]:
@@ -73,8 +89,7 @@ def stage(directory: Path, config: RunConfig, workers: int) -> list[float]:
 def training(directory: Path, config: RunConfig) -> list[float]:
     """Seconds until a training has opened its data, and until it knows tokens and text of an epoch."""
     inputs = {name: directory / name for name in ("tokens", "order", "contexts")}
-    nowhere = directory / "nowhere"
-    began = time.perf_counter()
+    nowhere, began = directory / "nowhere", time.perf_counter()
     data = open_data(StageContext(config, inputs, nowhere, nowhere, SilentListener(), LocalEngine(1)))
     opened = time.perf_counter()
     batches = Batches(data.contexts, config.training.global_batch, data.traversal)
@@ -83,51 +98,9 @@ def training(directory: Path, config: RunConfig) -> list[float]:
     return [opened - began, time.perf_counter() - opened]
 
 
-def measured(directory: Path, *given: str) -> list[float]:
-    """What a fresh process of this script prints."""
-    command = [sys.executable, __file__, str(directory), "--only", *given]
-    done = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    return [float(number) for number in done.stdout.split()]
-
-
-def main(given: argparse.Namespace) -> None:
-    """Print the table."""
-    ensure_compiled(SPANS)
-    tokens, corpus = given.tokens, given.directory / f"{given.tokens}-{given.documents}"
-    if not (corpus / "order" / "order.json").exists():
-        shutil.rmtree(corpus, ignore_errors=True)
-        write_corpus(corpus, tokens, given.documents)
-    np.load(corpus / "tokens" / "ids.npy", mmap_mode="r").max()
-    sys.stdout.write(f"| {' | '.join(HEAD)} |\n|---{'|---:' * (len(HEAD) - 1)}|\n")
-    for packing in given.packing:
-        for number in given.workers:
-            contexts, *spent, peak = measured(corpus, "stage", packing, str(given.length), str(number))
-            times = [*spent, tokens / spent[1] / 1e6]
-            opened = measured(corpus, "training", packing, str(given.length))
-            cells = [packing, f"{contexts:,.0f}", str(number), *(f"{value:.1f}" for value in times)]
-            cells += [f"{value:.2f}" for value in (peak, *opened)]
-            sys.stdout.write(f"| {' | '.join(cells)} |\n")
-            sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--tokens", type=int, default=256_000_000)
-    parser.add_argument("--documents", type=int, default=1000, help="mean tokens of a document")
-    parser.add_argument("--length", type=int, default=1024)
-    parser.add_argument("--packing", nargs="+", default=["concatenate", "best_fit", "one_document"])
-    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--only", nargs="+", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    match asked.only:
-        case ["stage", packing, length, workers]:
-            found = stage(asked.directory, configuration(packing, int(length)), int(workers))
-        case ["training", packing, length]:
-            found = training(asked.directory, configuration(packing, int(length)))
-        case _:
-            main(asked)
-            found = []
-    sys.stdout.write(" ".join(map(str, found)))
+    given = parser.parse_args()
+    main(given.directory, given.tokens)

@@ -1,6 +1,6 @@
 """What the papers' corpora would take, reckoned from one core's rates and the engine's overhead, both measured here.
 
-python benchmarks/scale.py FILE [--megabytes 40] [--rounds 3] [--nodes 16] [--cores 64] [--json FILE]
+python benchmarks/scale.py FILE [--megabytes 40] [--rounds 3] [--nodes 16] [--cores 64]
 
 FILE is what `corpus=files` reads. Every stage runs as it is, on the beginning of FILE, with an engine that calls the
 shards here and keeps their CPU seconds apart from those of the stage's own process, which no cluster shortens. A stage
@@ -10,7 +10,6 @@ proportion to bytes or documents.
 """
 
 import argparse
-import json
 import multiprocessing
 import resource
 import statistics
@@ -19,16 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engine import measure as measure_engine
+from tables import table
 
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import LocalEngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import MinHashDuplicates, NeighboursConfig, StandardOrdering, TfidfEmbedder
 from paribus.config.groups.tokenization import (
@@ -43,6 +42,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
+from paribus.engine.local import open_engine
 from paribus.stage import SilentListener, StageContext
 
 GIB, ENCODER_BYTES = 2**30, 2**20
@@ -55,6 +55,11 @@ SMALL = 4
 TRAINING_VECTORS, ITERATIONS, SAMPLE = 1_572_864, 10, 1_000
 """What `neighbours=paper` learns its lists from and how often, and queries whose true neighbours are found."""
 SHARD_DOCUMENTS, LISTS, PROBES, RETRIEVED = 50_000_000, 32_768, 64, 50
+EMPTY_SHARDS, RAY_WORKERS = 2_000, 2
+SHARD_SIZES = {"vocabulary": SHARD_BYTES, "embeddings": ROW_GROUP_BYTES, "duplicates": ROW_GROUP_BYTES}
+"""Bytes of text of a shard, of stages for which FILE has one or two."""
+Cost = dict[str, float]
+"""CPU seconds of shards (`mapped`) and of the process (`serial`), their number, and bytes of text, files and memory."""
 
 
 class Here:
@@ -81,20 +86,6 @@ class Here:
         """Nothing is held."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a stage took: CPU seconds of shards and of its own process, bytes of its artefact and of its scratch."""
-
-    text: int
-    documents: int
-    shards: int
-    mapped: float
-    serial: float
-    artefact: int
-    scratch: int
-    memory: int
-
-
 def configuration(path: Path, limit: int) -> RunConfig:
     """A run whose stages are measured."""
     return RunConfig(
@@ -118,35 +109,32 @@ def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
     """Run a stage whose inputs lie in `root` and leave its artefact there as `made`."""
     from paribus.pipeline.graph import STAGES
 
-    engine = Here()
-    output, work = root / made, root / f"{made}.work"
+    engine, output, work = Here(), root / made, root / f"{made}.work"
     for directory in (output, work):
         directory.mkdir()
     inputs = {stage: root / stage for stage in STAGES[name].inputs(config)}
-    function = STAGES[name].build
     start = time.process_time()
-    function(StageContext(config, inputs, output, work, SilentListener(), engine))
+    STAGES[name].build(StageContext(config, inputs, output, work, SilentListener(), engine))
     seconds = time.process_time() - start
     corpus = CorpusArtifact(output if name == "corpus" else root / "corpus")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Cost(
-        text=corpus.bytes("train_index"),
-        documents=corpus.count("train_index"),
-        shards=engine.shards,
-        mapped=engine.seconds,
-        serial=seconds - engine.seconds,
-        artefact=size(output),
-        scratch=size(work) - size(work / "tfidf_svd"),  # whose size does not follow the text
-        memory=memory,
-    )
+    return {
+        "text": corpus.bytes("train"),
+        "documents": corpus.count("train"),
+        "shards": engine.shards,
+        "mapped": engine.seconds,
+        "serial": seconds - engine.seconds,
+        "artefact": size(output),
+        "scratch": size(work) - size(work / "tfidf_svd"),  # whose size does not follow the text
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
 
 
 def difference(name: str, made: str, small: tuple[RunConfig, Path], large: tuple[RunConfig, Path]) -> Cost:
-    """What the larger of two inputs takes more."""
+    """What the larger of two inputs takes more; its memory is that of all."""
     run_stage(name, *small, f"{made}.loading")
     first, second = (run_stage(name, config, root, made) for config, root in (small, large))
-    pairs = {key: max(0, value - asdict(first)[key]) for key, value in asdict(second).items()}
-    return Cost(**(pairs | {"memory": second.memory}))
+    more = {key: max(0, value - first[key]) for key, value in second.items()}
+    return more | {"memory": second["memory"]}
 
 
 def size(directory: Path) -> int:
@@ -154,48 +142,9 @@ def size(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]:
-    """CPU seconds of a query of `neighbours=paper`: one code compared, all else with it, and the centroids.
-
-    Queries come by the hundred, as the stage's blocks have them: faiss takes ten times as long for each of 100.
-    """
-    import faiss
-
-    from paribus.ordering.arrays import unit_rows
-    from paribus.ordering.nearest import ExactShard, InvertedShard, one_thread, train_index
-    from paribus.ordering.search_plan import SearchPlan
-
-    generator = np.random.default_rng(0)
-    base = unit_rows(generator.normal(size=(documents, PAPER_DIMENSIONS)).astype(np.float32))
-    lists = 32
-    with one_thread():
-        trained = train_index(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256))
-        start = time.process_time()
-        shard = InvertedShard(base, trained, 1, NeighboursConfig().candidates)
-        add = (time.process_time() - start) / documents
-        took = {probes: _query(shard, base[:queries], probes) for probes in (4, 24)}
-        centroids = faiss.IndexFlatIP(PAPER_DIMENSIONS)
-        centroids.add(unit_rows(generator.normal(size=(LISTS, PAPER_DIMENSIONS)).astype(np.float32)))
-        start = time.process_time()
-        centroids.search(base[:queries], PROBES)
-        coarse = (time.process_time() - start) / queries
-        exact = _query(ExactShard(base), base[:queries], None) / documents
-    code = (took[24] - took[4]) / (20 * documents / lists)
-    rest = took[4] - code * 4 * documents / lists
-    return {"code": code, "rest": rest, "coarse": coarse, "add": add, "exact": exact}
-
-
-def _query(shard: Any, queries: np.ndarray, probes: int | None) -> float:
-    if probes is not None:
-        shard.probe(probes)
-    start = time.process_time()
-    shard.nearest(queries, np.arange(len(queries)), RETRIEVED)
-    return (time.process_time() - start) / len(queries)
-
-
-def measure_round(path: Path, megabytes: float) -> dict[str, Any]:
+def measure_round(path: Path, megabytes: float) -> dict[str, Cost]:
     """One round, in this process' children: a fresh one for each stage."""
-    found: dict[str, Any] = {}
+    found: dict[str, Cost] = {}
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -208,7 +157,7 @@ def measure_round(path: Path, megabytes: float) -> dict[str, Any]:
                 root = Path(directory, f"{part:g}")
                 root.mkdir(exist_ok=True)
                 sides.append((replace(configuration(path, int(1e6 * megabytes * part)), **groups), root))
-            found[made] = asdict(pool.submit(difference, stage, made, *sides).result())
+            found[made] = pool.submit(difference, stage, made, *sides).result()
 
         run("corpus", "corpus", 1 / SLOW)
         run("embeddings", "embeddings", 1 / SLOW, embedder=TfidfEmbedder())
@@ -220,162 +169,144 @@ def measure_round(path: Path, megabytes: float) -> dict[str, Any]:
     return found
 
 
-def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """The median of each figure."""
-    return {
-        name: {key: statistics.median(one[name][key] for one in rounds) for key in figures}
-        for name, figures in rounds[0].items()
-    }
+def engine_seconds() -> float:
+    """Seconds of the stage's process that a shard without work takes on `engine=ray`."""
+    with (
+        tempfile.TemporaryDirectory() as shared,
+        open_engine(RayEngineConfig(workers=RAY_WORKERS), Path(shared)) as engine,
+    ):
+        list(engine.map(int, range(RAY_WORKERS)))
+        start = time.perf_counter()
+        list(engine.map(int, range(EMPTY_SHARDS)))
+        return (time.perf_counter() - start) / EMPTY_SHARDS
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A corpus of a paper."""
+def search_cost(documents: int = 12_000, queries: int = 512, lists: int = 32) -> Cost:
+    """CPU seconds of a query of `neighbours=paper`: one code compared, all else with it, and the centroids.
 
-    name: str
-    text: float
-    documents: float
+    Queries come by the hundred, as the stage's blocks have them: faiss takes ten times as long for each of 100.
+    """
+    import faiss
 
+    from paribus.ordering.arrays import unit_rows
+    from paribus.ordering.nearest import ExactShard, InvertedShard, one_thread, train_index
+    from paribus.ordering.search_plan import SearchPlan
 
-@dataclass(frozen=True)
-class Cluster:
-    """Nodes, and what the engine adds."""
+    generator = np.random.default_rng(0)
+    base = unit_rows(generator.normal(size=(documents, PAPER_DIMENSIONS)).astype(np.float32))
+    own = np.arange(queries)
 
-    nodes: int
-    cores: int
-    shard: float
-    """Seconds of the stage's process a shard."""
+    def took(function: Callable[[], Any]) -> float:
+        start = time.process_time()
+        function()
+        return time.process_time() - start
 
-    def hours(self, mapped: float, serial: float, shards: float) -> tuple[float, float]:
-        """Hours of the map when its CPU seconds are spread over all cores, and of the one process."""
-        return mapped / (self.nodes * self.cores) / 3600, (serial + shards * self.shard) / 3600
+    def probed(shard: InvertedShard, probes: int) -> float:
+        shard.probe(probes)
+        return took(lambda: shard.nearest(base[:queries], own, RETRIEVED)) / queries
 
-
-def corpora(document: float) -> list[Corpus]:
-    """Those of the papers; `document` is the mean length in bytes of one where only one of the two is known."""
-    return [
-        Corpus("388 GiB of the Pile", 388 * GIB, 388 * GIB / document),
-        Corpus("825 GiB, the Pile", 825 * GIB, 825 * GIB / document),
-        Corpus("235M documents of CommonCrawl", PAPER_DOCUMENTS * document, PAPER_DOCUMENTS),
-    ]
-
-
-def rates_table(measured: dict[str, Any]) -> Iterator[str]:
-    """What one core did."""
-    yield "| stage | text MB | shards, MB/s of a core | own process, MB/s | artefact % | scratch % | peak MiB |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
-    for name, cost in measured.items():
-        if name not in ("search", "engine"):
-            megabytes = cost["text"] / 1e6
-            rates = [f"{megabytes / cost[key]:,.3g}" if cost[key] > 0 else "–" for key in ("mapped", "serial")]
-            shares = [f"{100 * cost[key] / cost['text']:.1f}" for key in ("artefact", "scratch")]
-            yield f"| {' | '.join([name, f'{megabytes:.1f}', *rates, *shares])} | {cost['memory'] / 2**20:,.0f} |"
+    with one_thread():
+        trained, shards = train_index(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256)), []
+        candidates = NeighboursConfig().candidates
+        add = took(lambda: shards.append(InvertedShard(base, trained, 1, candidates))) / documents
+        few, many = probed(shards[0], 4), probed(shards[0], 24)
+        centroids = faiss.IndexFlatIP(PAPER_DIMENSIONS)
+        centroids.add(unit_rows(generator.normal(size=(LISTS, PAPER_DIMENSIONS)).astype(np.float32)))
+        coarse = took(lambda: centroids.search(base[:queries], PROBES)) / queries
+        shard = ExactShard(base)
+        exact = took(lambda: shard.nearest(base[:queries], own, RETRIEVED)) / queries / documents
+    code = (many - few) / (20 * documents / lists)
+    return {"code": code, "rest": few - code * 4 * documents / lists, "coarse": coarse, "add": add, "exact": exact}
 
 
-def corpus_table(corpus: Corpus, measured: dict[str, Any], cluster: Cluster) -> Iterator[str]:
-    """The stages of one corpus."""
-    yield f"**{corpus.name}**: {corpus.text / GIB:,.0f} GiB, {corpus.documents / 1e6:,.0f}M documents\n"
-    nodes = f"{cluster.nodes} x {cluster.cores} cores"
-    yield f"| stage | core-hours of shards | h on {nodes} | h of own process | shards | artefact GiB | scratch GiB |"
-    yield "|---|---:|---:|---:|---:|---:|---:|"
-    for name, cost in measured.items():
-        if name not in ("search", "engine"):
-            factor = corpus.text / cost["text"]
-            serial = cost["serial"] * factor
-            if name == "embeddings":  # its process fits TF-IDF, on so many documents and no more
-                serial = cost["serial"] * min(corpus.documents, FIT_DOCUMENTS) / cost["documents"]
-            shards = cost["shards"] * factor if name not in FEW_SHARDS else FEW_SHARDS[name](corpus)
-            yield row(name, corpus, cluster, (cost["mapped"] * factor, serial, shards), cost)
-    vectors = f"{corpus.documents * PAPER_DIMENSIONS * 2 / GIB:,.0f}"
-    shards = f"{corpus.text / ENCODER_BYTES:,.0f}"
-    yield f"| embeddings by an encoder, 768 dimensions | not measured | – | – | {shards} | {vectors} | {vectors} |"
-    yield row("neighbours, IVF32768,PQ256", corpus, cluster, search(corpus, measured["search"], cluster), None)
-
-
-FEW_SHARDS: dict[str, Callable[[Corpus], float]] = {
-    "corpus": lambda corpus: 0.0,  # as many as there are files
-    "vocabulary": lambda corpus: corpus.text / SHARD_BYTES,
-    "embeddings": lambda corpus: corpus.text / ROW_GROUP_BYTES,
-    "duplicates": lambda corpus: corpus.text / ROW_GROUP_BYTES,
-}
-"""Shards of stages for which FILE has one or two."""
-
-
-def search(corpus: Corpus, cost: dict[str, float], cluster: Cluster) -> tuple[float, float, float]:
+def search_work(documents: float, cost: Cost, cores: int) -> tuple[float, float, float]:
     """CPU seconds of the map and the process, and blocks, of `neighbours=paper` over vectors of 768 dimensions.
 
     Every node indexes every shard for itself, with one core while its others wait; the process trains the index and
     compares a sample with all documents.
     """
-    shards = -(-corpus.documents // SHARD_DOCUMENTS)
-    codes = PROBES / LISTS * corpus.documents
-    queries = corpus.documents * (shards * (cost["rest"] + cost["coarse"]) + codes * cost["code"])
-    add = (cost["add"] + cost["coarse"]) * corpus.documents
-    serial = TRAINING_VECTORS * ITERATIONS * cost["coarse"] + SAMPLE * corpus.documents * cost["exact"]
-    return queries + add * cluster.nodes * cluster.cores, serial, shards * corpus.documents / 2048
+    shards = -(-documents // SHARD_DOCUMENTS)
+    codes = PROBES / LISTS * documents
+    queries = documents * (shards * (cost["rest"] + cost["coarse"]) + codes * cost["code"])
+    add = (cost["add"] + cost["coarse"]) * documents
+    serial = TRAINING_VECTORS * ITERATIONS * cost["coarse"] + SAMPLE * documents * cost["exact"]
+    return queries + add * cores, serial, shards * documents / 2048
 
 
-def row(
-    name: str, corpus: Corpus, cluster: Cluster, work: tuple[float, float, float], cost: dict[str, float] | None
-) -> str:
-    """A line of a table."""
-    mapped, serial, shards = work
-    spread, alone = cluster.hours(mapped, serial, shards)
-    disk = ["", ""]
-    if cost is None:
-        disk = [f"{corpus.documents * 50 * 8 / GIB:,.0f}", f"{corpus.documents * 50 * 12 / GIB:,.0f}"]
-    else:
-        disk = [f"{cost[key] / cost['text'] * corpus.text / GIB:,.0f}" for key in ("artefact", "scratch")]
-    hours = [f"{hours:,.1f}" if hours >= 0.1 else f"{hours:.1g}" for hours in (mapped / 3600, spread, alone)]
-    return f"| {' | '.join([name, *hours, f'{shards:,.0f}', *disk])} |"
+def rates_table(stages: dict[str, Cost]) -> str:
+    """What one core did."""
+    rows = []
+    for name, cost in stages.items():
+        megabytes = cost["text"] / 1e6
+        rates = [f"{megabytes / cost[key]:,.3g}" if cost[key] > 0 else "–" for key in ("mapped", "serial")]
+        shares = [f"{100 * cost[key] / cost['text']:.1f}" for key in ("artefact", "scratch")]
+        rows.append([name, f"{megabytes:.1f}", *rates, *shares, f"{cost['memory'] / 2**20:,.0f}"])
+    rates_of = ["shards, MB/s of a core", "own process, MB/s"]
+    return table(["stage", "text MB", *rates_of, "artefact %", "scratch %", "peak MiB"], rows)
 
 
-def search_lines(cost: dict[str, float], cluster: Cluster) -> Iterator[str]:
-    """What a query takes, and the memory of a node."""
-    vectors = SHARD_DOCUMENTS * PAPER_DIMENSIONS * 4 / GIB
-    yield f"`engine=ray`: {1000 * cluster.shard:.2f} ms of the stage's own process a shard."
-    yield (
-        f"IVF32768,PQ256, 768 dimensions: {1e9 * cost['code']:.0f} ns a code compared, {1e3 * cost['coarse']:.2f} ms a "
-        f"query for the centroids and {1e3 * cost['rest']:.2f} ms for the rest, {1e6 * cost['add']:.0f} µs to add a "
-        f"vector beside its centroid, {1e9 * cost['exact']:.0f} ns to compare one exactly."
-    )
-    yield (
-        f"A node holds {vectors:.0f} GiB of vectors and {SHARD_DOCUMENTS * 264 / GIB:.0f} GiB of codes of a shard of "
-        "50M documents."
-    )
+def corpus_table(text: float, documents: float, measured: dict[str, Any], nodes: int, cores: int) -> str:
+    """The stages of one corpus, hours spread over all cores and of the one process."""
+
+    def row(name: str, mapped: float, serial: float, shards: float, *disk: float) -> list[str]:
+        alone = serial + shards * measured["engine"]
+        hours = [seconds / 3600 for seconds in (mapped, mapped / (nodes * cores), alone)]
+        told = [f"{value:,.1f}" if value >= 0.1 else f"{value:.1g}" for value in hours]
+        return [name, *told, f"{shards:,.0f}", *(f"{value / GIB:,.0f}" for value in disk)]
+
+    rows = []
+    for name, cost in measured["stages"].items():
+        factor = text / cost["text"]
+        # The process of `embeddings` fits TF-IDF, on so many documents and no more; shards of `corpus` are its files.
+        fitted = min(documents, FIT_DOCUMENTS) / cost["documents"] if name == "embeddings" else factor
+        shards = 0.0 if name == "corpus" else cost["shards"] * factor
+        shards = text / SHARD_SIZES[name] if name in SHARD_SIZES else shards
+        disk = (cost["artefact"] * factor, cost["scratch"] * factor)
+        rows.append(row(name, cost["mapped"] * factor, cost["serial"] * fitted, shards, *disk))
+    vectors = f"{documents * PAPER_DIMENSIONS * 2 / GIB:,.0f}"
+    encoded = ["embeddings by an encoder, 768 dimensions", "not measured", "–", "–", f"{text / ENCODER_BYTES:,.0f}"]
+    work = search_work(documents, measured["search"], nodes * cores)
+    search = row("neighbours, IVF32768,PQ256", *work, documents * RETRIEVED * 8, documents * RETRIEVED * 12)
+    hours = ["core-hours of shards", f"h on {nodes} x {cores} cores", "h of own process"]
+    head = ["stage", *hours, "shards", "artefact GiB", "scratch GiB"]
+    return table(head, [*rows, [*encoded, vectors, vectors], search])
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Measure and print Markdown tables."""
+    rounds = [measure_round(given.file, given.megabytes) for _ in range(given.rounds)]
+    stages = {
+        name: {key: statistics.median(one[name][key] for one in rounds) for key in cost}
+        for name, cost in rounds[0].items()
+    }
+    cost, engine = search_cost(), statistics.median(engine_seconds() for _ in range(given.rounds))
+    measured = {"stages": stages, "search": cost, "engine": engine}
+    largest = given.cores * max(one["memory"] for one in stages.values()) / GIB
+    sys.stdout.write(
+        f"{rates_table(stages)}\n"
+        f"- `engine=ray`: {1000 * engine:.2f} ms of the stage's own process a shard.\n"
+        f"- IVF32768,PQ256, 768 dimensions: {1e9 * cost['code']:.0f} ns a code compared, {1e3 * cost['coarse']:.2f} ms "
+        f"a query for the centroids and {1e3 * cost['rest']:.2f} ms for the rest, {1e6 * cost['add']:.0f} µs to add a "
+        f"vector beside its centroid, {1e9 * cost['exact']:.0f} ns to compare one exactly.\n"
+        f"- A node holds {SHARD_DOCUMENTS * PAPER_DIMENSIONS * 4 / GIB:.0f} GiB of vectors and "
+        f"{SHARD_DOCUMENTS * 264 / GIB:.0f} GiB of codes of a shard of 50M documents.\n"
+        f"- {given.cores} workers as large as the largest stage above hold {largest:.0f} GiB.\n"
+    )
+    document = stages["corpus"]["text"] / stages["corpus"]["documents"]
+    for name, text, documents in (
+        ("388 GiB of the Pile", 388 * GIB, 388 * GIB / document),
+        ("825 GiB, the Pile", 825 * GIB, 825 * GIB / document),
+        ("235M documents of CommonCrawl", PAPER_DOCUMENTS * document, PAPER_DOCUMENTS),
+    ):
+        title = f"**{name}**: {text / GIB:,.0f} GiB, {documents / 1e6:,.0f}M documents"
+        sys.stdout.write(f"\n{title}\n\n{corpus_table(text, documents, measured, given.nodes, given.cores)}")
+
+
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--megabytes", type=float, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--nodes", type=int, default=16)
     parser.add_argument("--cores", type=int, default=64)
-    parser.add_argument("--json", type=Path, help="measured figures: read if the file is there, else written")
-    options = parser.parse_args()
-    if options.json and options.json.exists():
-        measured = json.loads(options.json.read_text())
-    else:
-        measured = medians([measure_round(options.file, options.megabytes) for _ in range(options.rounds)])
-        measured["search"] = search_cost()
-        engine = measure_engine("ray", 2, options.rounds)
-        measured["engine"] = {"shard": statistics.median(engine.shard), "byte": statistics.median(engine.byte)}
-        if options.json:
-            options.json.write_text(json.dumps(measured, indent=1))
-    document = measured["corpus"]["text"] / measured["corpus"]["documents"]
-    cluster = Cluster(options.nodes, options.cores, measured["engine"]["shard"])
-    largest = max(cost["memory"] for name, cost in measured.items() if name not in ("search", "engine")) / GIB
-    lines = [*rates_table(measured), "", *search_lines(measured["search"], cluster)]
-    lines += [
-        f"{cluster.cores} workers as large as the largest stage above hold {cluster.cores * largest:.0f} GiB.",
-        "",
-    ]
-    for corpus in corpora(document):
-        lines += [*corpus_table(corpus, measured, cluster), ""]
-    sys.stdout.write("\n".join(lines))
-
-
-if __name__ == "__main__":
-    main()
+    main(parser.parse_args())
