@@ -1,21 +1,17 @@
 """What paribus does on one GPU, once, on one that is there: python benchmarks/gpu_acceptance.py
 
     --device cuda|cpu    cpu rehearses every step at tiny sizes, and its speeds mean nothing
-    --seconds N          when the call ends
     --steps NAME ...     these only
-    --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept, and so
-                         is what became of a step for which a later call has no time; those of other code are
-                         marked in the table
+    --output FILE        outcomes as JSON, rewritten after every step; those that it holds already are kept, and marked
+                         in the table where they are of other code
 
-Each step is a process with a time limit, and a failure stops nothing. Steps that the end of the call cuts short, or
-that were not begun by then, have the state "no time" and may be made by name in another call. The table is printed
-last; the exit status is 1 unless every step of the call passed.
+Each step is a process with a time limit, and a failure stops nothing. The table is printed last; the exit status is 1
+unless every step of the call passed.
 """
 
 import argparse
 import hashlib
 import json
-import math
 import os
 import signal
 import subprocess
@@ -36,7 +32,6 @@ from paribus.store import files
 from paribus.store.provenance import Code
 
 LAST_LINES = 40
-NO_TIME = "no time"
 
 
 @dataclass(frozen=True)
@@ -82,11 +77,11 @@ class Outcome:
     step: str
     about: str
     state: str
-    """`passed`, `wrong`, `failed`, `too long`, or `no time` where the time of the call was over."""
+    """`passed`, `wrong`, `failed` or `too long`."""
     seconds: float
     numbers: dict[str, Any]
     wrong: list[str]
-    """What is not as it must be or was not measured, or the last lines that the process said."""
+    """What is not as it must be, or the last lines that the process said."""
     code: str
     """`code_digest` as the step began."""
 
@@ -95,13 +90,12 @@ def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     # A scheduler or `timeout` ends with SIGTERM: the step at work is to be ended too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    outcomes, states, until = read(given.output), [], time.monotonic() + given.seconds
+    outcomes, states = read(given.output), []
     with tempfile.TemporaryDirectory() as directory:
         for step in [step for step in STEPS if step.name in given.steps]:
-            outcome = run(step, given.device, Path(directory) / step.name, until)
+            outcome = run(step, given.device, Path(directory) / step.name)
             states.append(outcome.state)
-            if outcome.state != NO_TIME or outcome.step not in outcomes:
-                outcomes[outcome.step] = asdict(outcome)
+            outcomes[outcome.step] = asdict(outcome)
             if given.output:
                 files.write_text(given.output, json.dumps(outcomes, indent=1))
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
@@ -120,23 +114,20 @@ def read(path: Path | None) -> dict[str, Any]:
     return found
 
 
-def run(step: Step, device: str, directory: Path, until: float) -> Outcome:
-    """Run a step in a process of its own; it and all that it started are ended after its time limit, or at `until`."""
+def run(step: Step, device: str, directory: Path) -> Outcome:
+    """Run a step in a process of its own; it and all that it started are ended after its time limit."""
     began, code = time.monotonic(), code_digest()
-    if began >= until:
-        return Outcome(step.name, step.about, NO_TIME, 0.0, {}, ["not begun: the time of the call was over"], code)
-    end, over = min((began + step.limit_s, "too long"), (until, NO_TIME))
     (directory / "work").mkdir(parents=True)
     given, answer, said = (directory / name for name in ("given.json", "answer.json", "said.txt"))
-    told = Given(device, str(directory / "work"), end, step.of)
+    told = Given(device, str(directory / "work"), step.of)
     given.write_text(json.dumps(asdict(told)), encoding="utf-8")
     command = [sys.executable, "-m", "acceptance", step.module, step.function, str(given), str(answer)]
     with said.open("wb") as log:
         process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
         try:
-            state = "failed" if process.wait(max(0.0, end - time.monotonic())) else "passed"
+            state = "failed" if process.wait(step.limit_s) else "passed"
         except subprocess.TimeoutExpired:
-            state = over
+            state = "too long"
         finally:
             kill_group(process)
     seconds = time.monotonic() - began
@@ -144,8 +135,8 @@ def run(step: Step, device: str, directory: Path, until: float) -> Outcome:
         last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LAST_LINES:]
         return Outcome(step.name, step.about, state, seconds, {}, last, code)
     found = json.loads(answer.read_text(encoding="utf-8"))
-    state = "wrong" if found["wrong"] else over if found["late"] else "passed"
-    return Outcome(step.name, step.about, state, seconds, found["numbers"], found["wrong"] + found["late"], code)
+    state = "wrong" if found["wrong"] else "passed"
+    return Outcome(step.name, step.about, state, seconds, found["numbers"], found["wrong"], code)
 
 
 def code_digest() -> str:
@@ -198,7 +189,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--steps", nargs="+", choices=names, default=names)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--seconds", type=float, default=math.inf)
     given = parser.parse_args()
     if given.device == "cuda" and not visible_devices():
         parser.error("--device cuda: PyTorch sees no GPU here; --device cpu rehearses the steps")

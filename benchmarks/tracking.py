@@ -3,11 +3,8 @@
 A training process tells its parent a dozen numbers every `training.log_every` steps through a pipe; the parent appends
 them to the run's events, and MLflow's process sends them on. All three share this machine's cores. Blocks of steps take
 turns at telling and not telling; each begins with unmeasured steps, so that MLflow's process is at work in the whole of
-a block that tells.
-
-Where the speed of the machine itself varies, blocks differ by more than tracking costs. So the steps of telling blocks
-are compared among themselves too: a step in which the training tells or another process works for it, and the step
-after it, with the steps of its block before and after in which nothing of that happens.
+a block that tells. Where the speed of the machine itself varies, blocks differ by more than tracking costs: what the
+telling and the other processes take is measured by itself, too.
 
     python benchmarks/tracking.py [--pairs 60] [--threads 1]
 """
@@ -16,13 +13,11 @@ import argparse
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +34,6 @@ NUMBERS = ("learning_rate", "gradient_norm", "loss", "tokens", "text_bytes", "fl
            "tokens_per_second", "device_hours", "model_flops_utilization")  # fmt: skip
 STEPS, BEFORE, EVERY = 40, 10, 10
 """Steps of a block, unmeasured ones before it, and steps between those that are told."""
-WORKING_SECONDS = 1e-3
-"""CPU time of the parent and of MLflow's process in a step that counts as one in which they work; looking round takes
-less."""
-NEIGHBOURS = 3
-"""How many steps away another one is compared."""
 RESAMPLES = 10_000
 
 
@@ -63,11 +53,11 @@ def train(writing: int) -> None:
         listener, step = ChannelListener(channel), 0
         for line in sys.stdin:
             kind, *others = line.split()
-            steps_seen: list[tuple[float, float, float]] = []
+            telling = 0.0
             for place in range(-BEFORE, STEPS):
                 if place == 0:
-                    cpu, steps_seen = time.process_time(), []
-                began, helping = time.perf_counter(), sum(map(cpu_seconds, others))
+                    telling, began, cpu = 0.0, time.perf_counter(), time.process_time()
+                    helping = sum(map(cpu_seconds, others))
                 optimizer.zero_grad()
                 loss = model(batch).square().mean()
                 loss.backward()
@@ -77,10 +67,10 @@ def train(writing: int) -> None:
                 if kind == "on" and step % EVERY == 0:
                     for name in NUMBERS:
                         listener.metric(f"train/{name}", value + step, step=step)
-                after = time.perf_counter()
-                steps_seen.append((after - began, after - before, sum(map(cpu_seconds, others)) - helping))
-            sums = dict(zip(("wall", "telling", "others"), map(sum, zip(*steps_seen, strict=True)), strict=True))
-            listener.send({"type": "block", "cpu": time.process_time() - cpu, "steps": steps_seen, **sums})
+                telling += time.perf_counter() - before
+            wall, spent = time.perf_counter() - began, time.process_time() - cpu
+            helped = sum(map(cpu_seconds, others)) - helping
+            listener.send({"type": "block", "wall": wall, "cpu": spent, "telling": telling, "others": helped})
 
 
 def listen(
@@ -151,45 +141,27 @@ def show(pairs: list[dict[str, dict[str, Any]]]) -> None:
     on = [pair["on"] for pair in pairs]
     total = sum(block["wall"] for block in on)
     telling, others = (sum(block[name] for block in on) / total for name in ("telling", "others"))
-    say(f"a step takes {total / sum(len(block['steps']) for block in on) * 1e3:.1f} ms; telling takes {telling:.3%}")
+    say(f"a step takes {total / (len(on) * STEPS) * 1e3:.1f} ms; telling takes {telling:.3%}")
     say(f"CPU time of the parent and of MLflow's process: {others:.2%} of a core; with telling {telling + others:.2%}")
     for name, clock in (("time", "wall"), ("CPU time of the training process", "cpu")):
-        ratio, low, high = resampled([(pair["on"][clock], pair["off"][clock]) for pair in pairs], ratio_of_sums)
+        ratio, low, high = total_ratio([(pair["on"][clock], pair["off"][clock]) for pair in pairs])
         say(f"{name}, blocks with tracking / without: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}")
-    excess = [seconds for block in on for seconds in excesses(block["steps"])]
-    mean, low, high = resampled(excess, statistics.fmean)
-    share = len(excess) / total
-    say(f"{len(excess)} steps with work of tracking are longer by {mean * 1e3:.2f} ms: {mean * share:.3%} of all time,")
-    say(f"95 % interval {low * share:.3%} to {high * share:.3%}")
 
 
-def excesses(steps: list[list[float]]) -> list[float]:
-    """Seconds by which each step with work of tracking, and the one after it, is longer than its neighbours without."""
-    works = [telling > 1e-5 or others > WORKING_SECONDS for _, telling, others in steps]
-    touched = [now or before for now, before in zip(works, [False, *works], strict=False)]
-    found = []
-    for place, (wall, _, _) in enumerate(steps):
-        near = range(max(0, place - NEIGHBOURS), min(len(steps), place + NEIGHBOURS + 1))
-        quiet = [steps[other][0] for other in near if not touched[other]]
-        if touched[place] and quiet:
-            found.append(wall - statistics.mean(quiet))
-    return found
+def total_ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """The first numbers' sum by that of the second, with the 95 % percentile bootstrap over pairs."""
+    drawn = random.Random(1)
+
+    def ratio(chosen: list[tuple[float, float]]) -> float:
+        return sum(one for one, _ in chosen) / sum(two for _, two in chosen)
+
+    ratios = sorted(ratio(drawn.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES))
+    return ratio(pairs), ratios[int(0.025 * RESAMPLES)], ratios[int(0.975 * RESAMPLES)]
 
 
 def say(line: str) -> None:
+    """Print a line."""
     sys.stdout.write(f"{line}\n")
-
-
-def ratio_of_sums(pairs: list[tuple[float, float]]) -> float:
-    """The first numbers' sum by that of the second."""
-    return sum(one for one, _ in pairs) / sum(two for _, two in pairs)
-
-
-def resampled(values: list[Any], number: Callable[[list[Any]], float]) -> tuple[float, float, float]:
-    """A number of values with its 95 % percentile bootstrap."""
-    drawn = random.Random(1)
-    found = sorted(number(drawn.choices(values, k=len(values))) for _ in range(RESAMPLES))
-    return number(values), found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
 
 
 if __name__ == "__main__":

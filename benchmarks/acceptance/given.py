@@ -18,8 +18,6 @@ class Given:
     """`cuda`, or `cpu`: a rehearsal at tiny sizes, in which everything is entered and no speed means anything."""
     directory: str
     """Of the step alone, empty at first."""
-    until: float
-    """When the step is ended, by the clock `time.monotonic`."""
     of: str
     """What is measured, where a step is of several things."""
 
@@ -41,11 +39,10 @@ class Given:
 
 @dataclass
 class Answer:
-    """Numbers by name, and sentences on what is not as it must be, and on what there was no time for."""
+    """Numbers by name, and sentences on what is not as it must be."""
 
     numbers: dict[str, Any] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
 
     def expect(self, holds: bool, otherwise: str) -> None:
         """Say `otherwise` unless it `holds`."""
