@@ -5,7 +5,7 @@ python benchmarks/scale.py FILE [--megabytes 40] [--rounds 3] [--nodes 16] [--co
 FILE is what `corpus=files` reads. Every stage runs as it is, on the beginning of FILE, with an engine that calls the
 shards here and keeps their CPU seconds apart from those of the stage's own process, which no cluster shortens. A stage
 runs in a fresh process on a quarter of the text, to load what it loads, and again on a quarter and on all of it: the
-difference is what text costs. Medians of rounds, but one of the search. Everything beyond FILE is extrapolated in
+difference is what text costs. Medians of rounds. Everything beyond FILE is extrapolated in
 proportion to bytes or documents.
 """
 
@@ -22,14 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tables import table
 
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.model import LlamaModel
-from paribus.config.groups.ordering import MinHashDuplicates, NeighboursConfig, StandardOrdering, TfidfEmbedder
+from paribus.config.groups.ordering import MinHashDuplicates, StandardOrdering, TfidfEmbedder
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     DropoutEncoder,
@@ -45,16 +44,12 @@ from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
 from paribus.engine.local import open_engine
 from paribus.stage import SilentListener, StageContext
 
-GIB, ENCODER_BYTES = 2**30, 2**20
-PAPER_DOCUMENTS, PAPER_DIMENSIONS = 235_266_464, 768
+GIB, PAPER_DOCUMENTS = 2**30, 235_266_464
 FIT_DOCUMENTS = TfidfEmbedder().fit_documents
 ENCODERS = (MergeRankEncoder(), LongestFirstEncoder(), LeftToRightEncoder(), FewestEncoder(), DropoutEncoder())
 SLOW = 16
 """Stages that take minutes a hundred megabytes get this part of the text."""
 SMALL = 4
-TRAINING_VECTORS, ITERATIONS, SAMPLE = 1_572_864, 10, 1_000
-"""What `neighbours=paper` learns its lists from and how often, and queries whose true neighbours are found."""
-SHARD_DOCUMENTS, LISTS, PROBES, RETRIEVED = 50_000_000, 32_768, 64, 50
 EMPTY_SHARDS, RAY_WORKERS = 2_000, 2
 SHARD_SIZES = {"vocabulary": SHARD_BYTES, "embeddings": ROW_GROUP_BYTES, "duplicates": ROW_GROUP_BYTES}
 """Bytes of text of a shard, of stages for which FILE has one or two."""
@@ -181,58 +176,6 @@ def engine_seconds() -> float:
         return (time.perf_counter() - start) / EMPTY_SHARDS
 
 
-def search_cost(documents: int = 12_000, queries: int = 512, lists: int = 32) -> Cost:
-    """CPU seconds of a query of `neighbours=paper`: one code compared, all else with it, and the centroids.
-
-    Queries come by the hundred, as the stage's blocks have them: faiss takes ten times as long for each of 100.
-    """
-    import faiss
-
-    from paribus.ordering.arrays import unit_rows
-    from paribus.ordering.nearest import ExactShard, InvertedShard, one_thread, train_index
-    from paribus.ordering.search_plan import SearchPlan
-
-    generator = np.random.default_rng(0)
-    base = unit_rows(generator.normal(size=(documents, PAPER_DIMENSIONS)).astype(np.float32))
-    own = np.arange(queries)
-
-    def took(function: Callable[[], Any]) -> float:
-        start = time.process_time()
-        function()
-        return time.process_time() - start
-
-    def probed(shard: InvertedShard, probes: int) -> float:
-        shard.probe(probes)
-        return took(lambda: shard.nearest(base[:queries], own, RETRIEVED)) / queries
-
-    with one_thread():
-        trained, shards = train_index(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256)), []
-        candidates = NeighboursConfig().candidates
-        add = took(lambda: shards.append(InvertedShard(base, trained, 1, candidates))) / documents
-        few, many = probed(shards[0], 4), probed(shards[0], 24)
-        centroids = faiss.IndexFlatIP(PAPER_DIMENSIONS)
-        centroids.add(unit_rows(generator.normal(size=(LISTS, PAPER_DIMENSIONS)).astype(np.float32)))
-        coarse = took(lambda: centroids.search(base[:queries], PROBES)) / queries
-        shard = ExactShard(base)
-        exact = took(lambda: shard.nearest(base[:queries], own, RETRIEVED)) / queries / documents
-    code = (many - few) / (20 * documents / lists)
-    return {"code": code, "rest": few - code * 4 * documents / lists, "coarse": coarse, "add": add, "exact": exact}
-
-
-def search_work(documents: float, cost: Cost, cores: int) -> tuple[float, float, float]:
-    """CPU seconds of the map and the process, and blocks, of `neighbours=paper` over vectors of 768 dimensions.
-
-    Every node indexes every shard for itself, with one core while its others wait; the process trains the index and
-    compares a sample with all documents.
-    """
-    shards = -(-documents // SHARD_DOCUMENTS)
-    codes = PROBES / LISTS * documents
-    queries = documents * (shards * (cost["rest"] + cost["coarse"]) + codes * cost["code"])
-    add = (cost["add"] + cost["coarse"]) * documents
-    serial = TRAINING_VECTORS * ITERATIONS * cost["coarse"] + SAMPLE * documents * cost["exact"]
-    return queries + add * cores, serial, shards * documents / 2048
-
-
 def rates_table(stages: dict[str, Cost]) -> str:
     """What one core did."""
     rows = []
@@ -245,31 +188,23 @@ def rates_table(stages: dict[str, Cost]) -> str:
     return table(["stage", "text MB", *rates_of, "artefact %", "scratch %", "peak MiB"], rows)
 
 
-def corpus_table(text: float, documents: float, measured: dict[str, Any], nodes: int, cores: int) -> str:
+def corpus_table(text: float, documents: float, stages: dict[str, Cost], engine: float, nodes: int, cores: int) -> str:
     """The stages of one corpus, hours spread over all cores and of the one process."""
-
-    def row(name: str, mapped: float, serial: float, shards: float, *disk: float) -> list[str]:
-        alone = serial + shards * measured["engine"]
-        hours = [seconds / 3600 for seconds in (mapped, mapped / (nodes * cores), alone)]
-        told = [f"{value:,.1f}" if value >= 0.1 else f"{value:.1g}" for value in hours]
-        return [name, *told, f"{shards:,.0f}", *(f"{value / GIB:,.0f}" for value in disk)]
-
     rows = []
-    for name, cost in measured["stages"].items():
+    for name, cost in stages.items():
         factor = text / cost["text"]
         # The process of `embeddings` fits TF-IDF, on so many documents and no more; shards of `corpus` are its files.
         fitted = min(documents, FIT_DOCUMENTS) / cost["documents"] if name == "embeddings" else factor
         shards = 0.0 if name == "corpus" else cost["shards"] * factor
         shards = text / SHARD_SIZES[name] if name in SHARD_SIZES else shards
-        disk = (cost["artefact"] * factor, cost["scratch"] * factor)
-        rows.append(row(name, cost["mapped"] * factor, cost["serial"] * fitted, shards, *disk))
-    vectors = f"{documents * PAPER_DIMENSIONS * 2 / GIB:,.0f}"
-    encoded = ["embeddings by an encoder, 768 dimensions", "not measured", "–", "–", f"{text / ENCODER_BYTES:,.0f}"]
-    work = search_work(documents, measured["search"], nodes * cores)
-    search = row("neighbours, IVF32768,PQ256", *work, documents * RETRIEVED * 8, documents * RETRIEVED * 12)
+        mapped, serial = cost["mapped"] * factor, cost["serial"] * fitted + shards * engine
+        hours = [seconds / 3600 for seconds in (mapped, mapped / (nodes * cores), serial)]
+        told = [f"{value:,.1f}" if value >= 0.1 else f"{value:.1g}" for value in hours]
+        disk = [f"{cost[key] * factor / GIB:,.0f}" for key in ("artefact", "scratch")]
+        rows.append([name, *told, f"{shards:,.0f}", *disk])
     hours = ["core-hours of shards", f"h on {nodes} x {cores} cores", "h of own process"]
     head = ["stage", *hours, "shards", "artefact GiB", "scratch GiB"]
-    return table(head, [*rows, [*encoded, vectors, vectors], search])
+    return table(head, rows)
 
 
 def main(given: argparse.Namespace) -> None:
@@ -279,17 +214,11 @@ def main(given: argparse.Namespace) -> None:
         name: {key: statistics.median(one[name][key] for one in rounds) for key in cost}
         for name, cost in rounds[0].items()
     }
-    cost, engine = search_cost(), statistics.median(engine_seconds() for _ in range(given.rounds))
-    measured = {"stages": stages, "search": cost, "engine": engine}
+    engine = statistics.median(engine_seconds() for _ in range(given.rounds))
     largest = given.cores * max(one["memory"] for one in stages.values()) / GIB
     sys.stdout.write(
         f"{rates_table(stages)}\n"
         f"- `engine=ray`: {1000 * engine:.2f} ms of the stage's own process a shard.\n"
-        f"- IVF32768,PQ256, 768 dimensions: {1e9 * cost['code']:.0f} ns a code compared, {1e3 * cost['coarse']:.2f} ms "
-        f"a query for the centroids and {1e3 * cost['rest']:.2f} ms for the rest, {1e6 * cost['add']:.0f} µs to add a "
-        f"vector beside its centroid, {1e9 * cost['exact']:.0f} ns to compare one exactly.\n"
-        f"- A node holds {SHARD_DOCUMENTS * PAPER_DIMENSIONS * 4 / GIB:.0f} GiB of vectors and "
-        f"{SHARD_DOCUMENTS * 264 / GIB:.0f} GiB of codes of a shard of 50M documents.\n"
         f"- {given.cores} workers as large as the largest stage above hold {largest:.0f} GiB.\n"
     )
     document = stages["corpus"]["text"] / stages["corpus"]["documents"]
@@ -299,7 +228,7 @@ def main(given: argparse.Namespace) -> None:
         ("235M documents of CommonCrawl", PAPER_DOCUMENTS * document, PAPER_DOCUMENTS),
     ):
         title = f"**{name}**: {text / GIB:,.0f} GiB, {documents / 1e6:,.0f}M documents"
-        sys.stdout.write(f"\n{title}\n\n{corpus_table(text, documents, measured, given.nodes, given.cores)}")
+        sys.stdout.write(f"\n{title}\n\n{corpus_table(text, documents, stages, engine, given.nodes, given.cores)}")
 
 
 if __name__ == "__main__":

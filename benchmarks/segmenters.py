@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scipy.stats import t
 from tables import table
@@ -89,11 +89,9 @@ class MethodScores:
     pieces: SegmentationScores
 
 
-def text_methods(
-    texts: Sequence[str], *, max_length: int = 4, min_count: int = 2
-) -> dict[str, PatternPretokenizer | Pretokenizer]:
+def text_methods(texts: Sequence[str]) -> dict[str, PatternPretokenizer | Pretokenizer]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
-    shares = SpansPretokenizer(max_length=max_length, min_count=min_count)
+    shares = SpansPretokenizer(max_length=4, min_count=2)
     counts = replace(shares, information="counts", least_score=0.0)
     found = {settings: candidate_ngrams(texts, settings) for settings in (shares, counts)}
 
@@ -110,18 +108,13 @@ def text_methods(
     }
 
 
-def method_scores(
-    pretokenizer: PatternPretokenizer | Pretokenizer,
-    train: Sentences,
-    test: Sentences,
-    unknown: Literal["token", "byte_fallback"] = "token",
-) -> MethodScores:
+def method_scores(pretokenizer: PatternPretokenizer | Pretokenizer, train: Sentences, test: Sentences) -> MethodScores:
     """Train a vocabulary inside the pieces of the training sentences and score it on the test sentences."""
     tokenizer = Tokenizer.train(
         ("".join(words) for words in train),
         vocab_size=VOCABULARY,
         unit="character",
-        unknown=unknown,
+        unknown="token",
         pretokenizer=pretokenizer.name if isinstance(pretokenizer, PatternPretokenizer) else pretokenizer,
     )
     return MethodScores(tokenizer_scores(tokenizer, test), tokenizer_scores(Pieces(pretokenizer), test))
@@ -192,9 +185,9 @@ def main(given: argparse.Namespace) -> None:
     for number, (train, test) in enumerate(blocks, start=1):
         sys.stderr.write(f"draw {number} of {given.draws}\n")
         texts = ["".join(words) for words in train]
-        methods = text_methods(texts, max_length=given.max_length, min_count=given.min_count) | fixed
+        methods = text_methods(texts) | fixed
         for name, pretokenizer in methods.items():
-            rows.setdefault(name, []).append(method_scores(pretokenizer, train, test, given.unknown))
+            rows.setdefault(name, []).append(method_scores(pretokenizer, train, test))
     sys.stdout.write(table_of(rows))
 
 
@@ -203,9 +196,6 @@ if __name__ == "__main__":
     parser.add_argument("gold", type=Path, help="segmented corpus, plain or compressed")
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="sentences of a draw")
     parser.add_argument("--draws", type=int, default=1, help="draws to average over")
-    parser.add_argument("--unknown", choices=("token", "byte_fallback"), default="token", help="unseen characters")
-    parser.add_argument("--max-length", type=int, default=4, help="characters of the longest span")
-    parser.add_argument("--min-count", type=int, default=2, help="occurrences that a span needs")
     parser.add_argument("--model", type=Path, help="causal language model of characters, for predictive entropy")
     parser.add_argument("--rest", type=Path, help="file for the text that is in no draw")
     main(parser.parse_args())
