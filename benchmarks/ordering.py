@@ -2,11 +2,9 @@
 
 python benchmarks/ordering.py traversal [--documents 1000000 10000000] [--graph topics random] [--rounds 3]
 python benchmarks/ordering.py released [--documents 100000 1000000]
-python benchmarks/ordering.py whole [--documents 100000] [--dimensions 768]
 
 `traversal` walks the path of In-Context Pretraining over memory-mapped lists of 20 neighbours, on one core. `released`
-puts the released rule, written as plainly as it is, beside it on the same graph. `whole` goes from embeddings to the
-order, with two workers.
+puts the released rule, written as plainly as it is, beside it on the same graph.
 """
 
 import argparse
@@ -25,15 +23,10 @@ from typing import TypeVar
 import numpy as np
 from released_rule import released_order
 
-from paribus.config.groups.ordering import NeighboursConfig
-from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
 from paribus.native.registry import RANKING, TRAVERSAL
-from paribus.ordering.arrays import JUMPS, NeighbourLists, create_lists, permutation, unit_rows, write_neighbours
-from paribus.ordering.duplicates import embedding_pairs, group
-from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
-from paribus.ordering.in_context import DocumentPath, neighbour_graph, path_through, walk, whole_lists
-from paribus.ordering.neighbours import RECALLED, NeighbourSearch
+from paribus.ordering.arrays import JUMPS, NeighbourLists, create_lists, permutation
+from paribus.ordering.in_context import DocumentPath, neighbour_graph, walk, whole_lists
 
 Result = TypeVar("Result")
 NEIGHBOURS, TOPIC = 20, 200
@@ -41,9 +34,6 @@ NEIGHBOURS, TOPIC = 20, 200
 AT_ONCE = 1_000_000
 THE_PAPERS = 235_266_464
 RELEASED_NEIGHBOURS, RELEASED_CHAIN = 9, 21
-SAME = 0.95
-"""Similarity from which documents are duplicates, as by default."""
-WORKERS = 2
 
 
 @dataclass
@@ -174,49 +164,6 @@ def released(documents: Sequence[int]) -> None:
         say(f"{count:,} documents: path {ours.total:.2f} s, released rule {theirs.total:.1f} s ({slower:.0f} times)")
 
 
-def whole(documents: int, dimensions: int) -> None:
-    """From embeddings to the order, with the share of each part, for the index the rule picks and for exact search."""
-    for index in ("auto", "flat"):
-        with tempfile.TemporaryDirectory(dir=".") as name:
-            root, measured = Path(name), Measured()
-            for made in ("embeddings", "work", "lists"):
-                (root / made).mkdir()
-            embeddings = write_vectors(root / "embeddings", documents, dimensions)
-            config = NeighboursConfig(index=index)  # type: ignore[arg-type, call-arg]
-            search = NeighbourSearch(embeddings, config, LocalEngine(WORKERS), root / "work", lambda *_: None)
-            with measured.watched():
-                plan, blocks, sample = measured.timed("neighbours", search.run)
-                parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
-                write_neighbours(root / "lists", np.concatenate(parts[0]), np.concatenate(parts[1]))
-                lists = NeighbourLists(root / "lists")
-                groups = measured.timed("duplicates", lambda: group(lists.count, embedding_pairs(lists, SAME)))
-                find = partial(path_through, seed=0, work=root)
-                path = measured.timed("path", find, lists, groups.kept, NEIGHBOURS)
-            recall = sample.recall(lists)
-            told = ", ".join(f"{part} {value:.1f} s" for part, value in measured.seconds.items())
-            say(
-                f"{documents:,} x {dimensions}, {WORKERS} workers, {plan}: {measured.total:.0f} s ({told}); "
-                f"recall@{RECALLED} {1.0 if recall is None else recall:.4f}; {measured.bytes / 1e6:.0f} MB; "
-                f"{len(path.order):,} documents in order, mean similarity of adjacent {path.weights[1:].mean():.3f}"
-            )
-
-
-def write_vectors(directory: Path, documents: int, dimensions: int) -> Embeddings:
-    """Unit vectors about one topic for 100 documents, which spread in 128 directions and a little in all others."""
-    generator = np.random.default_rng(0)
-    directions = generator.normal(size=(128, dimensions)).astype(np.float32) / np.sqrt(128)
-    topics = generator.normal(size=(max(1, documents // 100), 128)).astype(np.float32)
-    writer = EmbeddingsWriter(directory)
-    for number, start in enumerate(range(0, documents, 10_000)):
-        rows = min(10_000, documents - start)
-        inside = topics[generator.integers(0, len(topics), rows)] + 0.7 * generator.normal(size=(rows, 128))
-        vectors = inside.astype(np.float32) @ directions + 0.05 * generator.normal(size=(rows, dimensions))
-        np.save(directory / f"part_{number}.npy", unit_rows(vectors).astype(np.float16))
-        writer.add([directory / f"part_{number}.npy"])
-    writer.close()
-    return Embeddings(directory)
-
-
 def say(line: str) -> None:
     """Print a line at once."""
     sys.stdout.write(f"{line}\n")
@@ -226,18 +173,14 @@ def say(line: str) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     actions = parser.add_subparsers(dest="action", required=True)
-    one, two, three = (actions.add_parser(name) for name in ("traversal", "released", "whole"))
+    one, two = (actions.add_parser(name) for name in ("traversal", "released"))
     one.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     one.add_argument("--graph", nargs="+", default=["topics", "random"], choices=["topics", "random"])
     one.add_argument("--rounds", type=int, default=3)
     two.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000])
-    three.add_argument("--documents", type=int, default=100_000)
-    three.add_argument("--dimensions", type=int, default=768)
     given = parser.parse_args()
     ensure_compiled(RANKING | TRAVERSAL)
     if given.action == "traversal":
         traversal(given.documents, given.graph, given.rounds)
-    elif given.action == "released":
-        released(given.documents)
     else:
-        whole(given.documents, given.dimensions)
+        released(given.documents)

@@ -1,6 +1,6 @@
 """Speed and memory of tokenization beside its peers, on the same text and cores, with the results compared.
 
-python benchmarks/tokenization.py [--corpus english=FILE --corpus multilingual=FILE] [--output FILE] [--quick]
+python benchmarks/tokenization.py [--corpus english=FILE --corpus multilingual=FILE] [--quick]
 
 Peers: `pip install -r benchmarks/requirements.txt`; those that are absent are named and left out. A corpus is a file
 that `corpus=files` reads; without one, docstrings of installed packages are taken. The vocabulary that paribus trains
@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,9 @@ REFERENCE, RIVAL = "paribus merge_rank", "gigatoken"
 """Whose ids others must have, and whose speed ratios are taken against."""
 PACKAGES = sorted({contestant.package for contestant in (*ENCODERS, *LEARNERS)})
 PARTS = ("encoding", "training", "start")
-CORES = (1, 2)
+AVAILABLE = sorted(os.sched_getaffinity(0))
+"""Cores of this process."""
+CORES = (1, 2) if len(AVAILABLE) > 1 else (1,)
 PASSES, SLOW_PASSES = 5, 2
 SAMPLE_MEGABYTES = 10.0
 """Text that the Unigram and sentencepiece vocabularies are trained on, which would otherwise take most of the time."""
@@ -86,10 +87,7 @@ def main(given: argparse.Namespace) -> int:
         f"{described((*PACKAGES, 'numba', 'numpy'))}. Vocabulary {given.vocabulary:,}, pre-tokens of GPT-2. Medians of "
         f"{given.repeats} processes, least and largest in brackets.\n"
     )
-    report = "\n".join([told, *(f"### {title}\n\n{body}" for title, body, _ in found)])
-    sys.stdout.write(report)
-    if given.output:
-        given.output.write_text(report, encoding="utf-8")
+    sys.stdout.write("\n".join([told, *(f"### {title}\n\n{body}" for title, body, _ in found)]))
     return 0 if all(right for _, _, right in found) else 1
 
 
@@ -120,13 +118,13 @@ def write_vocabularies(text: Text, size: int, directory: Path) -> Path:
     unigram = Tokenizer.train(text.documents(SAMPLE_MEGABYTES), algorithm="unigram", encoder="viterbi", **options)
     unigram.save(directory / "unigram")
     plain.to_huggingface().save_pretrained(directory / "huggingface")
-    described = json.loads((directory / "huggingface" / "tokenizer.json").read_text())
+    exported = json.loads((directory / "huggingface" / "tokenizer.json").read_text())
     # Every peer reads `ByteLevel`; paribus itself may write these pre-tokens as a pattern.
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    (directory / "tokenizer.json").write_text(json.dumps(described | {"pre_tokenizer": byte_level}))
+    (directory / "tokenizer.json").write_text(json.dumps(exported | {"pre_tokenizer": byte_level}))
     values = byte_values()
     with (directory / "vocabulary.tiktoken").open("wb") as file:
-        for token, identity in described["model"]["vocab"].items():
+        for token, identity in exported["model"]["vocab"].items():
             file.write(base64.b64encode(bytes(map(values.__getitem__, token))) + b" %d\n" % identity)
     if version_of("sentencepiece"):
         sample = Text.write(text.documents(), directory / "sample", SAMPLE_MEGABYTES)
@@ -144,7 +142,7 @@ def encoding(text: Text, vocabularies: Path, given: argparse.Namespace) -> Verdi
         limits = (given.slow_megabytes, 1, SLOW_PASSES) if contestant.slow else (None, copies, PASSES)
         return Job("encode", contestant, str(text.directory), cores, str(vocabularies), *limits, given.slow_megabytes)
 
-    series = play(chosen(ENCODERS, given), job, given.repeats)
+    series = play(ENCODERS, job, given)
     for one in series:
         megabytes, repeated = (slow, 1) if one.contestant.slow else (whole, copies)
         for outcome in one.outcomes:
@@ -205,7 +203,7 @@ def training(text: Text, given: argparse.Namespace) -> Verdict:
     def job(contestant: Contestant, cores: int) -> Job:
         return Job("train", contestant, str(text.directory), cores, size=given.vocabulary)
 
-    series = play(chosen(LEARNERS, given), job, given.repeats)
+    series = play(LEARNERS, job, given)
     done = [one for one in series if one.outcomes]
     merges = {one.contestant.name: one.values("merges")[0] for one in done}
     for check, checked in ((IN_BYTE_ORDER, "paribus BPE"), (BY_LINES, "gigabpe")):
@@ -294,18 +292,21 @@ def started(arguments: Sequence[str], **variables: str) -> float:
     return time.perf_counter() - began if done.returncode == 0 else math.nan
 
 
-def play(contestants: Iterable[Contestant], job: Callable[[Contestant, int], Job], repeats: int) -> list[Series]:
-    """`repeats` outcomes of each contestant on each number of cores; who fails once is not asked again.
+def play(
+    contestants: Iterable[Contestant], job: Callable[[Contestant, int], Job], given: argparse.Namespace
+) -> list[Series]:
+    """Outcomes of each contestant that was asked for, on each number of cores; who fails once is not asked again.
 
     The order is drawn anew for every turn, since it matters who came before: one that used little memory lets a virtual
     machine give memory back, which the next one then waits for.
     """
-    numbers = [cores for cores in CORES if cores <= len(available_cores())]
-    series = [Series(contestant, cores) for contestant in contestants for cores in numbers]
-    for turn in range(repeats):
+    series = [
+        Series(contestant, cores) for contestant in contestants if contestant.package in given.only for cores in CORES
+    ]
+    for turn in range(given.repeats):
         for one in random.Random(turn).sample(series, len(series)):
             if not one.problem:
-                say(f"{turn + 1}/{repeats} {one.contestant.name}, cores: {one.cores}")
+                say(f"{turn + 1}/{given.repeats} {one.contestant.name}, cores: {one.cores}")
                 outcome = measure(job(one.contestant, one.cores))
                 one.problem = outcome.get("problem", "")
                 one.outcomes += [] if one.problem else [outcome]
@@ -314,9 +315,10 @@ def play(contestants: Iterable[Contestant], job: Callable[[Contestant, int], Job
 
 def measure(job: Job) -> dict[str, Any]:
     """What a fresh process measured, with its seconds from start to end; `problem` says why there is nothing."""
-    with tempfile.TemporaryDirectory() as scratch, held_to(job.cores):
+    with tempfile.TemporaryDirectory() as scratch:
         result, child = Path(scratch) / "result.json", Path(__file__).with_name("tokenizer_peers.py")
-        command = [sys.executable, str(child), json.dumps(asdict(job)), str(result)]
+        held_to = ["taskset", "--cpu-list", ",".join(map(str, AVAILABLE[-job.cores :]))]
+        command = [*held_to, sys.executable, str(child), json.dumps(asdict(job)), str(result)]
         before, began = os.times(), time.perf_counter()
         try:
             done = subprocess.run(
@@ -332,32 +334,11 @@ def measure(job: Job) -> dict[str, Any]:
     return measured | {"wall": wall - measured["aside"], "cpu": cpu - measured["aside_cpu"]}
 
 
-def available_cores() -> list[int]:
-    """The cores of this process."""
-    return sorted(os.sched_getaffinity(0))
-
-
-@contextmanager
-def held_to(cores: int) -> Iterator[None]:
-    """Processes started meanwhile run on the last `cores` cores only."""
-    before = available_cores()
-    os.sched_setaffinity(0, before[-cores:])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def threads(cores: int) -> dict[str, str]:
     """This process's environment with the thread counts that libraries read from it."""
     names = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     parallel = {"TOKENIZERS_PARALLELISM": "true" if cores > 1 else "false"}
     return os.environ | dict.fromkeys(names, str(cores)) | parallel
-
-
-def chosen(contestants: Sequence[Contestant], given: argparse.Namespace) -> list[Contestant]:
-    """Those of the packages that were asked for."""
-    return [contestant for contestant in contestants if contestant.package in given.only]
 
 
 def left_out(series: Sequence[Series]) -> str:
@@ -382,7 +363,6 @@ def arguments() -> argparse.Namespace:
     add("--repeats", type=int, default=5, help="processes for each measurement")
     add("--megabytes", type=float, help="take only the beginning of each corpus")
     add("--slow-megabytes", type=float, default=20.0, help="text that slow peers encode, and that ids are compared on")
-    add("--output", type=Path, help="file for the tables")
     add("--quick", action="store_true", help="a small sample, once: shows that everything works, measures nothing")
     # A corpus is repeated to `warm_megabytes`, for a warm pass to take a time that can be measured.
     parser.set_defaults(vocabulary=32_768, warm_megabytes=50.0)

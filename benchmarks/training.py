@@ -1,11 +1,11 @@
 """Speed and memory of training beside the bare model step and transformers.Trainer, with the losses compared.
 
-python benchmarks/training.py [--device auto|cpu|cuda] [--shapes NAME ...] [--output FILE] [--json FILE]
+python benchmarks/training.py [--device auto|cpu|cuda] [--shapes NAME ...] [--json FILE]
 
 The contestants train the same weights on the same contexts with the same optimizer and learning rates. Every
 measurement is a process of its own, in the environment that paribus gives a stage. Where memory suffices for all at
 once they take turns every few steps, so that they meet the machine in the same state; otherwise they run after one
-another, in an order drawn for each round, or as they are named where there is one round.
+another, in an order drawn for each round.
 
 The exit status is 1 where a contestant fails or losses differ that must not.
 
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -120,19 +120,15 @@ def main(given: argparse.Namespace) -> int:
     device = device_of(given.device)
     gpu = device["type"] == "cuda"
     known = {shape.name: shape for shape in (shapes.GPU if gpu else shapes.CPU)}
-    results: list[Results] = []
-    for name in given.shapes or (shapes.GPU_DEFAULT if gpu else known):
-        for found in measure(known[name], device, given):
-            if given.json:
-                told = [asdict(one) for one in (*results, found)]
-                files.write_text(given.json, json.dumps({"device": device, "results": told}))
-        results.append(found)
+    chosen = [known[name] for name in given.shapes or (shapes.GPU_DEFAULT if gpu else known)]
+    results = [measure(shape, device, given) for shape in chosen]
+    if given.json:
+        files.write_text(given.json, json.dumps({"device": device, "results": [asdict(one) for one in results]}))
     peak = "as its maker states" if device["stated"] else "measured: a large matrix product"
-    told = f"{device['name']}; {described(('torch', 'transformers', 'accelerate'))}. Peak {device['peak'] / 1e12:.3g}"
-    report = f"{told} TFLOP/s ({peak}). {given.rounds} rounds.\n\n{tables(results, device)}"
-    sys.stdout.write(report)
-    if given.output:
-        given.output.write_text(report, encoding="utf-8")
+    sys.stdout.write(
+        f"{device['name']}; {described(('torch', 'transformers', 'accelerate'))}. Peak {device['peak'] / 1e12:.3g} "
+        f"TFLOP/s ({peak}). {given.rounds} rounds.\n\n{tables(results, device)}"
+    )
     return 0 if all(one.right(TOLERANCE[device["type"]]) for one in results) else 1
 
 
@@ -145,46 +141,43 @@ def device_of(named: str) -> dict[str, Any]:
     return device | {"memory": device["memory"] or shapes.free_memory()}
 
 
-def measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Iterator[Results]:
-    """What was measured, each time that there is more; last the whole."""
+def measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
+    """What was measured of a shape, with half the micro-batch where a contestant wants for memory."""
     asked = replace(shape, steps=given.steps or shape.steps, micro_batch=given.micro_batch or shape.micro_batch)
     fitted = asked if given.micro_batch else shapes.fitting(asked, device["memory"], gpu=device["type"] == "cuda")
     if isinstance(fitted, str):
-        yield Results(shape, problem=fitted)
-        return
-    while True:
-        for results in rounds_of(fitted, device, given):
-            yield results
-        if not results.out_of_memory or fitted.micro_batch == 1:
-            return
+        return Results(shape, problem=fitted)
+    results = rounds_of(fitted, device, given)
+    while results.out_of_memory and fitted.micro_batch > 1:
         fitted = replace(fitted, micro_batch=fitted.micro_batch // 2)
+        results = rounds_of(fitted, device, given)
+    return results
 
 
-def rounds_of(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Iterator[Results]:
-    """Rounds of all contestants, after each of them that measures alone; where one wants for memory, no more are made.
+def rounds_of(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
+    """Rounds of all contestants; where one wants for memory, no more are made.
 
     A peak that is measured is the best of all rounds.
     """
-    warmup, names = WARMUP[device["type"]], list(given.contestants)
+    warmup, gpu = WARMUP[device["type"]], device["type"] == "cuda"
     config = shapes.configuration(shape, warmup + shape.steps, device["type"])
-    gpu = device["type"] == "cuda"
-    together = len(names) > 1 and shapes.fit_together(shape, device["memory"], len(names), gpu=gpu)
+    number = len(given.contestants)
+    together = number > 1 and shapes.fit_together(shape, device["memory"], number, gpu=gpu)
     results = Results(shape, flops_per_token(config.model, shape.vocab_size), together=together)
     with tempfile.TemporaryDirectory() as directory:
         write_inputs(Path(directory), config, shape.vocab_size, warmup + shape.steps)
         for turn in range(given.rounds):
             if not device["stated"]:
                 device["peak"] = max(device["peak"], device_of(device["type"])["peak"])
-            # One round alone may be broken off: what is named first is measured first.
-            order = random.Random(turn).sample(names, len(names)) if given.rounds > 1 else names
+            order = random.Random(turn).sample(given.contestants, number)
             for group in [order] if together else [[name] for name in order]:
                 say(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {', '.join(group)}")
                 jobs = [Job(name, to_plain(config), directory, warmup, shape.window) for name in group]
                 for name, answer in zip(group, run(jobs), strict=True):
                     results.answers.setdefault(name, []).append(answer)
-                yield results
                 if results.out_of_memory:
-                    return
+                    return results
+    return results
 
 
 def run(jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -298,8 +291,7 @@ def arguments() -> argparse.Namespace:
     add("--rounds", type=int, default=3, help="processes of each contestant")
     add("--steps", type=int, help="measured steps, a multiple of the window; those of warm-up come before")
     add("--micro-batch", type=int, help="default: the largest that should fit, halved while it does not")
-    add("--output", type=Path, help="file for the tables")
-    add("--json", type=Path, help="file for every number, rewritten as they are measured")
+    add("--json", type=Path, help="file for every number")
     return parser.parse_args()
 
 
