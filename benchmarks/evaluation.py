@@ -55,7 +55,11 @@ def main(given: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         write_tasks(directory, given)
-        checkpoint = given.checkpoint or write_checkpoint(directory, given)
+        checkpoint = given.checkpoint
+        if checkpoint is None:
+            files = [directory / f"{name}{kind}.jsonl" for name in given.tasks for kind in ("", ".fewshot")]
+            texts = [f"{item['query']} {' '.join(item['choices'])}" for file in files for item in read_records(file)]
+            checkpoint = write_checkpoint(directory / "checkpoint", texts, given.vocabulary, MODEL)
         shape = load_checkpoint_model(checkpoint, "cpu").architecture
         tasks = [(task, shots) for task in given.tasks for shots in given.shots]
         rows, differences = zip(*(measure(directory, checkpoint, *one, given.rounds) for one in tasks), strict=True)
@@ -77,13 +81,10 @@ def write_tasks(directory: Path, given: argparse.Namespace) -> None:
         write_task(directory, name, items, benchmark.prompt)
 
 
-def write_checkpoint(directory: Path, given: argparse.Namespace) -> Path:
+def write_checkpoint(checkpoint: Path, texts: list[str], vocab_size: int, model: LlamaModel) -> Path:
     """A model with random weights and its tokenizer, as a checkpoint of a run has them."""
-    files = [directory / f"{name}{kind}.jsonl" for name in given.tasks for kind in ("", ".fewshot")]
-    texts = [f"{item['query']} {' '.join(item['choices'])}" for file in files for item in read_records(file)]
-    tokenizer = Tokenizer.train(texts, vocab_size=given.vocabulary, special_tokens=["<|endoftext|>"])
-    checkpoint = directory / "checkpoint"
-    save_model(build_model(MODEL, tokenizer.vocab_size, seed=0, eos_id=tokenizer.eos_id), checkpoint)
+    tokenizer = Tokenizer.train(texts, vocab_size=vocab_size, special_tokens=["<|endoftext|>"])
+    save_model(build_model(model, tokenizer.vocab_size, seed=0, eos_id=tokenizer.eos_id), checkpoint)
     tokenizer.to_huggingface(split_special_tokens=True).save_pretrained(checkpoint)
     tokenizer.save(checkpoint / "tokenizer")
     return checkpoint

@@ -90,7 +90,9 @@ def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     # A scheduler or `timeout` ends with SIGTERM: the step at work is to be ended too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    outcomes, states = read(given.output), []
+    states, outcomes = [], {}
+    if given.output and given.output.exists():
+        outcomes = json.loads(given.output.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as directory:
         for step in [step for step in STEPS if step.name in given.steps]:
             outcome = run(step, given.device, Path(directory) / step.name)
@@ -101,17 +103,6 @@ def main(given: argparse.Namespace) -> int:
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
     sys.stdout.write(table(outcomes[step.name] for step in STEPS if step.name in outcomes))
     return 0 if set(states) == {"passed"} else 1
-
-
-def read(path: Path | None) -> dict[str, Any]:
-    """The outcomes of earlier calls."""
-    if path is None or not path.exists():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        sys.exit(f"{path} holds no outcomes of an earlier call ({error}): remove it, or name another --output")
-    return found
 
 
 def run(step: Step, device: str, directory: Path) -> Outcome:

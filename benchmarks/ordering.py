@@ -1,10 +1,8 @@
 """Time, memory and quality of document ordering, with what it promises checked.
 
-python benchmarks/ordering.py traversal [--documents 1000000 10000000] [--graph topics random] [--rounds 3]
-python benchmarks/ordering.py released [--documents 100000 1000000]
+python benchmarks/ordering.py [--documents 1000000 10000000] [--graph topics random] [--rounds 3]
 
-`traversal` walks the path of In-Context Pretraining over memory-mapped lists of 20 neighbours, on one core. `released`
-puts the released rule, written as plainly as it is, beside it on the same graph.
+The path of In-Context Pretraining is walked over memory-mapped lists of 20 neighbours, on one core.
 """
 
 import argparse
@@ -21,11 +19,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from released_rule import released_order
 
 from paribus.native.loader import ensure_compiled
 from paribus.native.registry import RANKING, TRAVERSAL
-from paribus.ordering.arrays import JUMPS, NeighbourLists, create_lists, permutation
+from paribus.ordering.arrays import NeighbourLists, create_lists
 from paribus.ordering.in_context import DocumentPath, neighbour_graph, walk, whole_lists
 
 Result = TypeVar("Result")
@@ -33,7 +30,6 @@ NEIGHBOURS, TOPIC = 20, 200
 """Of a document, and documents of a topic."""
 AT_ONCE = 1_000_000
 THE_PAPERS = 235_266_464
-RELEASED_NEIGHBOURS, RELEASED_CHAIN = 9, 21
 
 
 @dataclass
@@ -92,11 +88,11 @@ def traversal(documents: Sequence[int], graphs: Sequence[str], rounds: int) -> N
             seconds, memory = statistics.median(totals), max(one.bytes for one in measured) / count
             parts = {part: statistics.median(one.seconds[part] for one in measured) for part in measured[0].seconds}
             told = ", ".join(f"{part} {1e9 * value / count:.0f}" for part, value in parts.items())
-            say(
+            sys.stdout.write(
                 f"{graph}, {count:,} documents: {count / seconds / 1e6:.2f}M documents/s (best "
                 f"{count / min(totals) / 1e6:.2f}M), ns a document: {told}; {memory:.0f} bytes a document; "
                 f"{paths[0].edges:,} edges, {paths[0].jumps[1:].sum():,} jumps; at this pace {THE_PAPERS:,} documents "
-                f"take {THE_PAPERS * seconds / count / 60:.1f} min and {THE_PAPERS * memory / 1e9:.0f} GB"
+                f"take {THE_PAPERS * seconds / count / 60:.1f} min and {THE_PAPERS * memory / 1e9:.0f} GB\n"
             )
 
 
@@ -149,38 +145,11 @@ def check_path(path: DocumentPath, lists: NeighbourLists) -> None:
         assert (steps[first] >= lists.similarities[:, column]).all()
 
 
-def released(documents: Sequence[int]) -> None:
-    """The compiled path beside the released rule in plain Python, on one graph of topics."""
-    for count in documents:
-        with tempfile.TemporaryDirectory(dir=".") as directory:
-            lists = write_graph(Path(directory), count, "topics")
-            path, ours = traverse_once(lists)
-            check_path(path, lists)
-            plain, theirs = lists.ids[:, :RELEASED_NEIGHBOURS].tolist(), Measured()
-            random = permutation(count, JUMPS, 0).tolist()
-            order = theirs.timed("released", released_order, plain, RELEASED_CHAIN, random)
-            assert sorted(order) == list(range(count))
-        slower = theirs.total / ours.total
-        say(f"{count:,} documents: path {ours.total:.2f} s, released rule {theirs.total:.1f} s ({slower:.0f} times)")
-
-
-def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    actions = parser.add_subparsers(dest="action", required=True)
-    one, two = (actions.add_parser(name) for name in ("traversal", "released"))
-    one.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
-    one.add_argument("--graph", nargs="+", default=["topics", "random"], choices=["topics", "random"])
-    one.add_argument("--rounds", type=int, default=3)
-    two.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--documents", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--graph", nargs="+", default=["topics", "random"], choices=["topics", "random"])
+    parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     ensure_compiled(RANKING | TRAVERSAL)
-    if given.action == "traversal":
-        traversal(given.documents, given.graph, given.rounds)
-    else:
-        released(given.documents)
+    traversal(given.documents, given.graph, given.rounds)

@@ -137,9 +137,8 @@ def compression(measured: Sequence[Methods]) -> str:
         rows.append([f"{size}K, Pile (LBPE)", f"{bpe:.4f}", f"{lbpe:.4f}", rise(lbpe, bpe), *[""] * 4])
     for name, (bpe, scaffold) in BYTES_PER_TOKEN.items():
         rows.append([f"{name} (Scaffold-BPE)", f"{bpe:.3f}", "", "", f"{scaffold:.3f}", rise(scaffold, bpe), "", ""])
-    return table(
-        ["vocabulary", "BPE", "LBPE", "change", "Scaffold-BPE", "change", "Scaffold-BPE + LBPE", "change"], rows
-    )
+    head = ["vocabulary", "BPE", "LBPE", "change", "Scaffold-BPE", "change", "Scaffold-BPE + LBPE", "change"]
+    return table(head, rows)
 
 
 def scaffolds(measured: Sequence[Methods]) -> str:

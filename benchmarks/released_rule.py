@@ -1,7 +1,7 @@
 """The traversal rule of the released code of In-Context Pretraining, as plainly as it is written there.
 
 Sets and dictionaries of Python, one document after the other: what `paribus.ordering.in_context_released` is checked
-against by a test, and the path of the paper timed beside by `ordering.py`.
+against by a test.
 """
 
 from collections.abc import Iterable, Sequence

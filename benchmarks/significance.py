@@ -111,7 +111,7 @@ def report(title: str, lines: Sequence[Sequence[World]], draws: int, pool: Execu
         [f"{worlds[0].rows} rows, {worlds[0].seeds} seeds", *in_percent(pool.map(positive, worlds, repeat(draws)))]
         for worlds in lines
     ]
-    say(table([title, *(f"{share:g}" for share in SHARES)], rows))
+    sys.stdout.write("\n" + table([title, *(f"{share:g}" for share in SHARES)], rows))
 
 
 def report_families(draws: int, pool: Executor) -> None:
@@ -128,18 +128,12 @@ def report_families(draws: int, pool: Executor) -> None:
             for family in FAMILIES:
                 found = pool.map(any_positive, worlds, repeat(family), repeat(seen), repeat(draws))
                 rows.append([name, family, *in_percent(found)])
-        say(table([title, "effects", *(f"{share:g}" for share in FAMILY_SHARES)], rows))
+        sys.stdout.write("\n" + table([title, "effects", *(f"{share:g}" for share in FAMILY_SHARES)], rows))
 
 
 def in_percent(shares: Iterable[float]) -> list[str]:
     """With one digit."""
     return [f"{100 * share:.1f}" for share in shares]
-
-
-def say(text: str) -> None:
-    """Print at once, an empty line before."""
-    sys.stdout.write(f"\n{text}")
-    sys.stdout.flush()
 
 
 def main(draws: int, processes: int) -> None:

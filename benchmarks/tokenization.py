@@ -54,8 +54,6 @@ SAMPLE_MEGABYTES = 10.0
 LIMIT_S = 900.0
 PEER_START = "import sys, tokenizers; print(tokenizers.Tokenizer.from_file(sys.argv[1]).encode(sys.stdin.read()).ids)"
 
-Section = tuple[str, str, bool]
-"""Title, text, and whether all in it is as it must be."""
 Verdict = tuple[str, bool]
 """What is said of ids or merges, and whether they are as they must be."""
 
@@ -91,8 +89,8 @@ def main(given: argparse.Namespace) -> int:
     return 0 if all(right for _, _, right in found) else 1
 
 
-def sections(given: argparse.Namespace, scratch: Path) -> Iterator[Section]:
-    """Encoding every corpus, then training on the first, and what starting takes."""
+def sections(given: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, str, bool]]:
+    """Title, text and verdict: encoding every corpus, then training on the first, and what starting takes."""
     corpora = {}
     for name, path in given.corpus or [("docstrings", None)]:
         say(f"vocabularies of {name}")
@@ -277,19 +275,20 @@ def starting(vocabularies: Path, repeats: int) -> Verdict:
                 started(encode, PARIBUS_CACHE=cache)
             ],
         }
-    rows = [[what, "**failed**" if math.nan in values else spread(values)] for what, values in taken.items()]
+    failed = [what for what, values in taken.items() if None in values]
+    rows = [[what, "**failed**" if what in failed else spread(values)] for what, values in taken.items()]
     text = "Whole processes that encode one sentence.\n\n" + table(["what", "s"], rows)
-    return text, not any(math.nan in values for values in taken.values())
+    return text, not failed
 
 
-def started(arguments: Sequence[str], **variables: str) -> float:
-    """Seconds of a process from start to end; NaN where it fails."""
+def started(arguments: Sequence[str], **variables: str) -> Any:
+    """Seconds of a process from start to end; None where it fails."""
     began = time.perf_counter()
     text, environment = "All else being equal.", threads(CORES[-1]) | variables
     done = subprocess.run(
         [sys.executable, *arguments], env=environment, input=text, text=True, capture_output=True, check=False
     )
-    return time.perf_counter() - began if done.returncode == 0 else math.nan
+    return time.perf_counter() - began if done.returncode == 0 else None
 
 
 def play(

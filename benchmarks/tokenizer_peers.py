@@ -59,7 +59,6 @@ ENCODERS = (
     of_paribus("dropout", dropout=DROPOUT),
     Contestant("gigatoken", "gigatoken"),
     Contestant("gigatoken, one buffer", "gigatoken", {"buffer": True}),
-    Contestant("fastokens", "fastokens"),
     Contestant("tiktoken", "tiktoken", slow=True),
     Contestant("tokenizers", "tokenizers", slow=True),
     Contestant(f"tokenizers, dropout {DROPOUT}", "tokenizers", {"dropout": DROPOUT}, "decode", slow=True),
@@ -163,7 +162,6 @@ def encoder_of(job: Job) -> Encoder:
         "paribus": paribus_encoder,
         "tokenizers": tokenizers_encoder,
         "tiktoken": tiktoken_encoder,
-        "fastokens": fastokens_encoder,
         "gigatoken": gigatoken_encoder,
         "sentencepiece": sentencepiece_encoder,
     }
@@ -212,15 +210,6 @@ def tiktoken_encoder(directory: Path, threads: int) -> Encoder:
         return joined(encoding.encode_ordinary_batch(texts, num_threads=threads))
 
     return Encoder(batch)
-
-
-def fastokens_encoder(directory: Path, threads: int) -> Encoder:
-    """`encode_batch_flat`, its way to one buffer of ids."""
-    import fastokens
-    import numpy as np
-
-    tokenizer = fastokens.Tokenizer.from_file(str(directory / "tokenizer.json"))
-    return Encoder(lambda texts: np.frombuffer(tokenizer.encode_batch_flat(texts)[0], dtype=np.uint32))
 
 
 def gigatoken_encoder(directory: Path, threads: int, buffer: bool = False) -> Encoder:

@@ -427,12 +427,7 @@ def in_transformers(config: RunConfig, inputs: Path, work: Path) -> Any:
     return AutoModelForCausalLM.from_pretrained(directory, attn_implementation="sdpa")
 
 
-CONTESTANTS: dict[str, Callable[[RunConfig, Path, Path, Watch], list[float]]] = {
-    "bare": bare,
-    "bare_logits": bare_logits,
-    "paribus": paribus,
-    "trainer": trainer,
-}
+CONTESTANTS = {function.__name__: function for function in (bare, bare_logits, paribus, trainer)}
 
 if __name__ == "__main__":
     given = Job(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))

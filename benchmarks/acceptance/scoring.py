@@ -10,13 +10,12 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 
 from acceptance.given import ROOT, Answer, Given
+from evaluation import write_checkpoint
 from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.evaluate import HarnessModel
 from paribus.evaluation.generation import GenerationRequest, Generator
 from paribus.evaluation.prompts import evaluation_tokenizer
 from paribus.evaluation.scoring import Scorer, load_checkpoint_model
-from paribus.modeling.models import build_model, save_model
-from paribus.tokenization import Tokenizer
 
 LIMIT = 1e-3
 """Of a log-probability, in nats; of texts all must be the same but those that a tie decides."""
@@ -58,16 +57,11 @@ def scoring(given: Given) -> Answer:
 def written_checkpoint(given: Given) -> Path:
     """A model of random weights, so large that no two tokens are nearly as probable, and its tokenizer."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
-    tokenizer = Tokenizer.train(texts, vocab_size=2_000, special_tokens=["<|endoftext|>"])
     width, layers = (64, 2) if given.tiny else (1024, 12)
     model = LlamaModel(
         width=width, layers=layers, heads=width // 32, ffn_width=3 * width, context_length=512, initializer_range=0.08
     )
-    directory = given.work / "checkpoint"
-    save_model(build_model(model, tokenizer.vocab_size, 0, eos_id=tokenizer.eos_id), directory)
-    tokenizer.to_huggingface(split_special_tokens=True).save_pretrained(directory)
-    tokenizer.save(directory / "tokenizer")
-    return directory
+    return write_checkpoint(given.work / "checkpoint", texts, 2_000, model)
 
 
 def requests(number: int) -> list[Instance]:
