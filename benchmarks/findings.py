@@ -5,12 +5,12 @@ python benchmarks/findings.py PAGE --english FILE [--pairs FILE --benchmarks DIR
 FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30k's training pairs in English and
 German with the test set below DIR, that of --pku sentences of Chinese words; ID is the run that findings/continual goes
 on from. Models are not trained here; token statistics are made where they are missing. A JSON file beside PAGE keeps
-the measurements. Those of claims whose runs are missing, since earlier code made them, are taken from it.
+the measurements. Those of claims whose runs are missing, since earlier code made them, are taken from it. The commands
+at the end of PAGE, which make them all again, stay as they are.
 """
 
 import argparse
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import floor, log10
 from pathlib import Path
@@ -21,7 +21,7 @@ from claims.measured import Store
 from claims.papers import ENTROPY_PAPER, claims
 from claims.resampled import RESAMPLES
 from claims.segmentation import DRAWS, measure_segmentation, segmentation_claims
-from peers.table import table
+from tables import table
 
 PAGE = """# Findings
 
@@ -55,15 +55,20 @@ Rows with `our question` are no claim of the paper; they are tested, and not cou
 [findings.json](findings.json) has each tested number with its own p-value, its degrees of freedom and the commits of
 the code that trained and read it.
 """
+SEGMENTATION = (
+    "Of Table 1; [segmentation.md](segmentation.md) has all its rows. The paper's text has lost its lambdas: 1, 3, 10 "
+    "and 100 are ours, and give its range. For each draw of sentences the best is chosen on the other draws.\n\n"
+)
 
 
 def main(given: argparse.Namespace) -> None:
     """Write the page and the file beside it."""
+    _, again, commands = given.page.read_text(encoding="utf-8").partition("## Make them again")
     store = Store(_overrides(given), given.root)
     measured = [(claim, store.measure(claim)) for claim in claims()]
     measured += measure_segmentation(segmentation_claims(), given.pku)
     judged = judge_claims(with_kept(measured, given.page.with_suffix(".json")))
-    parts = [page_top(judged), *sections(judged), "## Make them again\n\n" + "\n".join(_commands(given))]
+    parts = [page_top(judged), *sections(judged), again + commands]
     given.page.write_text("\n".join(part.rstrip() + "\n" for part in parts), encoding="utf-8")
 
 
@@ -91,10 +96,6 @@ def _table(judged: Sequence[JudgedClaim]) -> str:
 
 
 def _segmentation(judged: Sequence[JudgedClaim]) -> str:
-    told = (
-        "Of Table 1; [segmentation.md](segmentation.md) has all its rows. The paper's text has lost its lambdas: 1, 3, "
-        "10 and 100 are ours, and give its range. For each draw of sentences the best is chosen on the other draws."
-    )
     head = [
         "where",
         "claim",
@@ -103,7 +104,7 @@ def _segmentation(judged: Sequence[JudgedClaim]) -> str:
         f"95 % interval over {DRAWS} draws",
     ]
     rows = [[*row[:3], *row[4:6], *row[7:]] for row in map(_row, judged)]
-    return f"{told}\n\n{table([*head, 'detectable', 'p', 'verdict'], rows)}"
+    return SEGMENTATION + table([*head, "detectable", "p", "verdict"], rows)
 
 
 def _notes(judged: Sequence[JudgedClaim]) -> list[str]:
@@ -168,38 +169,13 @@ def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
     return own
 
 
-def _commands(given: argparse.Namespace) -> Iterator[str]:
-    yield "```bash"
-    for name, overrides in _overrides(given).items():
-        if name == "findings/continual":
-            first = ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *overrides[:-1]]
-            yield _command("run", "findings/encodings", first)
-        if overrides:
-            yield _command("run" if name.startswith("findings/") else "tokens statistics", name, overrides)
-    yield f"python benchmarks/findings.py docs/findings.md {_arguments(given)}"
-    yield "```"
-
-
-def _command(verb: str, experiment: str, overrides: Sequence[str]) -> str:
-    return f"paribus {verb} experiment={experiment} {' '.join(map(shlex.quote, overrides))}"
-
-
-def _arguments(given: argparse.Namespace) -> str:
-    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start")]
-    return " ".join(f"--{name} {value}" for name, value in named if value)
-
-
-def _parser() -> argparse.ArgumentParser:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("page", type=Path, help="Markdown file to write, with a JSON file beside it")
+    parser.add_argument("page", type=Path, help="Markdown file to write anew, with a JSON file beside it")
     parser.add_argument("--english", required=True, help="corpus of English text")
     parser.add_argument("--pairs", help="training pairs of Multi30k")
     parser.add_argument("--benchmarks", help="directory with the test set of Multi30k")
     parser.add_argument("--pku", help="sentences of Chinese words")
     parser.add_argument("--start", default="ID", help="run that findings/continual goes on from")
     parser.add_argument("--root", default="paribus_runs", help="output root of the runs")
-    return parser
-
-
-if __name__ == "__main__":
-    main(_parser().parse_args())
+    main(parser.parse_args())

@@ -1,149 +1,190 @@
 """What paribus does on one GPU, once, on one that is there: python benchmarks/gpu_acceptance.py
 
     --device cuda|cpu    cpu rehearses every step at tiny sizes, and its speeds mean nothing
-    --part 1|2|3         a third of the steps; all where it is left out
-    --seconds N          when the call ends; default: after 530 with --part (nine minutes, start and end included)
     --steps NAME ...     these only
-    --at-once N          steps that measure no time made at once, before the others; default: all on a GPU, 1 on a CPU
-    --directory DIR      what the steps write is kept in a new folder there
-    --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept, and so
-                         is what became of a step for which a later call has no time; those of other code are
-                         marked in the table
+    --output FILE        outcomes as JSON, rewritten after every step; those that it holds already are kept, and marked
+                         in the table where they are of other code
 
-Each step is a process with a time limit, and a failure stops nothing. Steps that the end of the call cuts short, or
-that were not begun by then, have the state "no time" and may be made by name in another call. The table is printed
-last; the exit status is 1 unless every step of the call passed.
+Each step is a process with a time limit, and a failure stops nothing. The table is printed last; the exit status is 1
+unless every step of the call passed.
 """
 
 import argparse
+import hashlib
 import json
-import math
+import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from acceptance.given import Given
-from acceptance.steps import NO_TIME, STEPS, Outcome, Running, Step, code_digest, run
-from acceptance.table import table
+from acceptance.given import ROOT, Given
 
+from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.devices import visible_devices
+from paribus.pipeline.execute import child_environment
 from paribus.store import files
+from paribus.store.provenance import Code
 
-SECONDS_TO_HEED = 0.5
-SECONDS_OF_PART = 530.0
-"""Of nine minutes, in which Python starts too and what the steps wrote is removed."""
+LAST_LINES = 40
+
+
+@dataclass(frozen=True)
+class Step:
+    """A function of a module of `acceptance`, with a time limit."""
+
+    module: str
+    function: str
+    about: str
+    limit_s: float
+    of: str = ""
+    """What it measures, where it is more than one thing."""
+
+    @property
+    def name(self) -> str:
+        """As a user names it."""
+        return f"{self.function}_{self.of}" if self.of else self.function
+
+
+STEPS = (
+    Step("device", "environment", "versions, peak of matrix products, copies", 60),
+    Step("commands", "gpu_tests", "pytest -m gpu", 180),
+    Step("trainings", "losses", "losses beside the CPU's", 150, "llama"),
+    Step("trainings", "losses", "losses beside the CPU's", 150, "gpt_neox"),
+    Step("trainings", "losses", "losses beside the CPU's", 150, "encoder_decoder"),
+    Step("trainings", "memory", "peak of training beside the prediction", 150),
+    Step("commands", "whole_runs", "paribus run, again, and two at once", 180),
+    Step("scoring", "scoring", "scores and texts beside lm-eval's model class", 120),
+    Step("speed", "speed", "468M beside transformers and Trainer", 280, "468m"),
+    Step("speed", "speed", "1.2B beside transformers", 200, "1.2b"),
+    Step("vectors", "encoder", "vectors of documents beside the CPU's", 50),
+    Step("vectors", "neighbours", "the nearest of a million vectors beside the CPU's", 50),
+    Step("speed", "speed", "8 layers of the width of 6.7B beside transformers", 200, "6.7b_8_layers"),
+    Step("speed", "speed", "128K tokens of vocabulary beside transformers", 120, "468m_128k"),
+    Step("speed", "speed", "documents in contexts of 8,192 beside transformers", 240, "468m_documents"),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of a step."""
+
+    step: str
+    about: str
+    state: str
+    """`passed`, `wrong`, `failed` or `too long`."""
+    seconds: float
+    numbers: dict[str, Any]
+    wrong: list[str]
+    """What is not as it must be, or the last lines that the process said."""
+    code: str
+    """`code_digest` as the step began."""
 
 
 def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
-    chosen = _chosen(given)
-    outcomes, states = _read(given.output), []
-    # A scheduler or `timeout` ends with SIGTERM: steps at work are to be ended too.
+    # A scheduler or `timeout` ends with SIGTERM: the step at work is to be ended too.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    with _directory(given.directory) as directory, closing(_made(chosen, given, directory)) as made:
-        for outcome in made:
+    states, outcomes = [], {}
+    if given.output and given.output.exists():
+        outcomes = json.loads(given.output.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as directory:
+        for step in [step for step in STEPS if step.name in given.steps]:
+            outcome = run(step, given.device, Path(directory) / step.name)
             states.append(outcome.state)
-            if outcome.state != NO_TIME or outcome.step not in outcomes:
-                outcomes[outcome.step] = outcome.to_json()
+            outcomes[outcome.step] = asdict(outcome)
             if given.output:
                 files.write_text(given.output, json.dumps(outcomes, indent=1))
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
-    sys.stdout.write(table((outcomes[step.name] for step in STEPS if step.name in outcomes), code_digest()))
-    return 0 if all(state == "passed" for state in states) else 1
+    sys.stdout.write(table(outcomes[step.name] for step in STEPS if step.name in outcomes))
+    return 0 if set(states) == {"passed"} else 1
 
 
-@contextmanager
-def _directory(kept: Path | None) -> Iterator[Path]:
-    """A fresh one, in `kept` where that is given."""
-    if kept is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            yield Path(temporary)
+def run(step: Step, device: str, directory: Path) -> Outcome:
+    """Run a step in a process of its own; it and all that it started are ended after its time limit."""
+    began, code = time.monotonic(), code_digest()
+    (directory / "work").mkdir(parents=True)
+    given, answer, said = (directory / name for name in ("given.json", "answer.json", "said.txt"))
+    told = Given(device, str(directory / "work"), step.of)
+    given.write_text(json.dumps(asdict(told)), encoding="utf-8")
+    command = [sys.executable, "-m", "acceptance", step.module, step.function, str(given), str(answer)]
+    with said.open("wb") as log:
+        process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+        try:
+            state = "failed" if process.wait(step.limit_s) else "passed"
+        except subprocess.TimeoutExpired:
+            state = "too long"
+        finally:
+            kill_group(process)
+    seconds = time.monotonic() - began
+    if state != "passed":
+        last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LAST_LINES:]
+        return Outcome(step.name, step.about, state, seconds, {}, last, code)
+    found = json.loads(answer.read_text(encoding="utf-8"))
+    state = "wrong" if found["wrong"] else "passed"
+    return Outcome(step.name, step.about, state, seconds, found["numbers"], found["wrong"], code)
+
+
+def code_digest() -> str:
+    """Of paribus, of the versions of packages, and of what the steps run beside it."""
+    parts = [Code.read(), *(Code.read(ROOT / name) for name in ("benchmarks", "tests"))]
+    return hashlib.sha256("".join(part.digest for part in parts).encode()).hexdigest()[:16]
+
+
+def environment() -> dict[str, str]:
+    """That of a stage of paribus, where modules of benchmarks, sources and tests are found without an installation."""
+    found = child_environment(EngineConfig())
+    paths = [str(ROOT / name) for name in ("benchmarks", "src", "tests")]
+    joined = os.pathsep.join([*paths, *filter(None, [found.get("PYTHONPATH")])])
+    return found | {"PYTHONPATH": joined, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def kill_group(process: "subprocess.Popen[bytes]") -> None:
+    """End a process and all that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
         return
-    kept.mkdir(parents=True, exist_ok=True)
-    yield Path(tempfile.mkdtemp(prefix="acceptance_", dir=kept.resolve()))
-
-
-def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Generator[Outcome]:
-    """What became of the steps: of those that measure no time as they end, then of the others in their order.
-
-    Where that is broken off, no further step begins, and those at work are ended.
-    """
-    running, until = Running(), time.monotonic() + given.seconds
-
-    def made(step: Step) -> Outcome:
-        return run(step, Given(given.device, given.device == "cpu", str(directory), until), running)
-
-    at_once = given.at_once or {"cpu": 1, "cuda": len(STEPS)}[given.device]
-    together = ThreadPoolExecutor(at_once)
-    try:
-        for ended in _as_they_end([together.submit(made, step) for step in chosen if not step.alone]):
-            yield ended.result()
-        yield from (made(step) for step in chosen if step.alone)
     finally:
-        together.shutdown(wait=False, cancel_futures=True)
-        running.end()
-        # What a step writes last is written before its directory goes.
-        together.shutdown()
+        process.wait()
 
 
-def _as_they_end(futures: list[Future[Outcome]]) -> Iterator[Future[Outcome]]:
-    """Each once it has ended, as `as_completed` has them, which for lack of a time limit may miss a signal.
-
-    One that arrives just before a thread begins to wait wakes nobody, and is heeded where the thread wakes by itself.
-    """
-    pending = set(futures)
-    while pending:
-        ended, pending = wait(pending, SECONDS_TO_HEED, FIRST_COMPLETED)
-        yield from ended
-
-
-def _chosen(given: argparse.Namespace) -> list[Step]:
-    steps = {step.name: step for step in STEPS}
-    named = [steps[name] for name in given.steps] if given.steps else list(STEPS)
-    chosen = [step for step in named if given.part in (None, step.part)]
-    if not chosen:
-        sys.exit(f"none of these steps is of part {given.part}")
-    return chosen
+def table(outcomes: Iterable[Mapping[str, Any]]) -> str:
+    """Markdown: a line a step with its numbers, and under it what is wrong; the state of one by other code says so."""
+    lines, code = ["| step | state | s | numbers |", "|---|---|---:|---|"], code_digest()
+    problems: list[str] = []
+    for outcome in outcomes:
+        numbers = "; ".join(f"{name} {shown(value)}" for name, value in outcome["numbers"].items())
+        state = outcome["state"] + (", by other code" if outcome["code"] != code else "")
+        lines.append(f"| {outcome['step']} | {state} | {outcome['seconds']:.0f} | {numbers} |")
+        problems += [f"- {outcome['step']}: {line}" for line in outcome["wrong"]]
+    return "\n".join([*lines, *([""] if problems else []), *problems]) + "\n"
 
 
-def _read(path: Path | None) -> dict[str, Any]:
-    if path is None or not path.exists():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        sys.exit(f"{path} holds no outcomes of an earlier call ({error}): remove it, or name another --output")
-    return found
+def shown(value: Any) -> str:
+    """A number with four digits, or several with their names."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {shown(one)}" for name, one in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _arguments() -> argparse.Namespace:
+def arguments() -> argparse.Namespace:
+    """Those of the command line."""
+    names = [step.name for step in STEPS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--part", type=int, choices=sorted({step.part for step in STEPS}))
-    parser.add_argument("--steps", nargs="+", choices=[step.name for step in STEPS])
+    parser.add_argument("--steps", nargs="+", choices=names, default=names)
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--directory", type=Path, help="where what the steps write is kept")
-    parser.add_argument("--at-once", type=int)
-    parser.add_argument("--seconds", type=float)
     given = parser.parse_args()
-    if given.seconds is None:
-        given.seconds = SECONDS_OF_PART if given.part else math.inf
-    if given.directory and given.directory.exists() and not given.directory.is_dir():
-        parser.error(f"--directory {given.directory}: is a file")
-    if given.at_once is not None and given.at_once < 1:
-        parser.error(f"--at-once {given.at_once}: one at least")
-    if not given.seconds > 0:
-        parser.error(f"--seconds {given.seconds:g}: above 0")
     if given.device == "cuda" and not visible_devices():
         parser.error("--device cuda: PyTorch sees no GPU here; --device cpu rehearses the steps")
     return given
 
 
 if __name__ == "__main__":
-    sys.exit(main(_arguments()))
+    sys.exit(main(arguments()))

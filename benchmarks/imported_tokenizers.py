@@ -10,7 +10,6 @@ taken, whole and line by line, and all of them as one text.
 
 import argparse
 import base64
-import gzip
 import hashlib
 import json
 import sys
@@ -18,28 +17,41 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
-from peers.table import table
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from tables import table
+from texts import documents
 
 from paribus.tokenization.existing import open_existing
 
-Encode = Callable[[str], list[int]]
+KINDS = ModelProto.SentencePiece
+HEAD = ("tokenizer", "SHA-256 begins", "tokens", "texts", "ids", "texts with other ids")
 
 
-def main(tokenizers: Sequence[Path], files: Sequence[Path], documents: int) -> None:
+def main(tokenizers: Sequence[Path], files: Sequence[Path], number: int) -> None:
     """Print the table."""
-    texts = [text for file in files for text in _texts(file, documents)]
-    head = ["tokenizer", "SHA-256 begins", "tokens", "texts", "ids", "texts with other ids"]
-    sys.stdout.write(table(head, [_row(path, texts) for path in tokenizers]))
+    texts = [text for file in files for text in texts_of(file, number)]
+    sys.stdout.write(table(HEAD, [row(path, texts) for path in tokenizers]))
 
 
-def _row(path: Path, texts: Sequence[str]) -> list[str]:
+def texts_of(file: Path, number: int) -> Iterator[str]:
+    """Lines; or documents whole, line by line, and all as one text."""
+    if ".jsonl" not in file.suffixes:
+        yield from documents(file, lines=True)
+        return
+    read = list(islice(documents(file), number))
+    yield "\n".join(read)
+    for text in read:
+        yield text
+        yield from text.split("\n")
+
+
+def row(path: Path, texts: Sequence[str]) -> list[str]:
+    """A line of the table."""
     with tempfile.TemporaryDirectory() as scratch:
-        opened = _put_together(path, Path(scratch)) if path.suffix == ".json" else path
-        ours, theirs = open_existing(opened), _library(opened)
+        opened = put_together(path, Path(scratch)) if path.suffix == ".json" else path
+        ours, theirs = open_existing(opened), library_encoder(opened)
     ids = differ = 0
     for text in texts:
         expected = theirs(text)
@@ -49,7 +61,7 @@ def _row(path: Path, texts: Sequence[str]) -> list[str]:
     return [name, digest, f"{ours.vocab_size:,}", f"{len(texts):,}", f"{ids:,}", f"{differ:,}"]
 
 
-def _put_together(path: Path, directory: Path) -> Path:
+def put_together(path: Path, directory: Path) -> Path:
     """The `.model` of pieces, scores and character map of a `tokenizer.json`.
 
     Special tokens among the pieces were control symbols; those behind the last piece were added later.
@@ -57,22 +69,22 @@ def _put_together(path: Path, directory: Path) -> Path:
     whole = json.loads(path.read_text(encoding="utf-8"))
     steps = whole["normalizer"].get("normalizers", [whole["normalizer"]])
     special = {token["content"] for token in whole["added_tokens"] if token["special"]}
-    pieces, made = whole["model"]["vocab"], ModelProto()
+    pieces, unknown, made = whole["model"]["vocab"], whole["model"]["unk_id"], ModelProto()
     while pieces[-1][0] in special:
         pieces.pop()
     for number, (piece, score) in enumerate(pieces):
-        kinds = ModelProto.SentencePiece
-        kind = kinds.CONTROL if piece in special else kinds.NORMAL
-        made.pieces.add(piece=piece, score=score, type=kinds.UNKNOWN if number == whole["model"]["unk_id"] else kind)
+        kind = KINDS.UNKNOWN if number == unknown else KINDS.CONTROL if piece in special else KINDS.NORMAL
+        made.pieces.add(piece=piece, score=score, type=kind)
     (encoded,) = (step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled")
     made.normalizer_spec.precompiled_charsmap = base64.b64decode(encoded)
-    made.trainer_spec.vocab_size, made.trainer_spec.unk_id = len(pieces), whole["model"]["unk_id"]
+    made.trainer_spec.vocab_size, made.trainer_spec.unk_id = len(pieces), unknown
     model = directory / "put_together.model"
     model.write_bytes(made.SerializeToString())
     return model
 
 
-def _library(path: Path) -> Encode:
+def library_encoder(path: Path) -> Callable[[str], list[int]]:
+    """That of SentencePiece or transformers."""
     if path.suffix == ".model":
         pieces = SentencePieceProcessor(model_file=str(path))
         return lambda text: list(pieces.encode(text))
@@ -82,38 +94,9 @@ def _library(path: Path) -> Encode:
     return lambda text: words.encode(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
 
 
-def _texts(file: Path, documents: int) -> Iterator[str]:
-    lines = _lines(file)
-    if ".jsonl" not in file.suffixes:
-        yield from lines
-        return
-    read = [json.loads(line)["text"] for line in islice(lines, documents)]
-    yield "\n".join(read)
-    for text in read:
-        yield text
-        yield from text.split("\n")
-
-
-def _lines(file: Path) -> Iterator[str]:
-    with _opened(file) as stream:
-        for line in stream:
-            yield line.removesuffix("\n")
-
-
-def _opened(file: Path) -> IO[str]:
-    if file.suffix == ".zst":
-        import zstandard
-
-        return zstandard.open(file, "rt", encoding="utf-8", newline="\n")
-    opened: Callable[..., IO[str]] = gzip.open if file.suffix == ".gz" else open
-    return opened(file, "rt", encoding="utf-8", newline="\n")
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--tokenizers", nargs="+", type=Path, required=True, help=".model, vocab.txt or tokenizer.json files"
-    )
+    parser.add_argument("--tokenizers", nargs="+", type=Path, required=True, help=".model, vocab.txt, tokenizer.json")
     parser.add_argument("--texts", nargs="+", type=Path, required=True, help="JSON lines, or lines")
     parser.add_argument("--documents", type=int, default=1500, help="of each file of JSON lines")
     given = parser.parse_args()

@@ -4,12 +4,11 @@ python benchmarks/models.py
 """
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import yaml
 from pydantic import TypeAdapter
+from tables import table
 
 from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
 from paribus.config.units import format_count
@@ -26,30 +25,20 @@ VOCABULARIES = (32_000, 64_000, 128_000)
 KINDS = ("llama", "gpt_neox", "encoder_decoder")
 
 
-class Stated(NamedTuple):
-    """Parameters of a size as a paper states them."""
-
-    name: str
-    source: str
-    vocab_size: int
-    text: str
-    """As the paper prints it."""
-    parameters: int
-
-
 STATED = (
-    Stated("468m", "Scaffold-BPE, LBPE", 32_000, "468M", 468_000_000),
-    Stated("1.2b", "Scaffold-BPE, LBPE", 32_000, "1.2B", 1_200_000_000),
-    Stated("6.7b", "Scaffold-BPE, LBPE", 32_000, "6.7B", 6_700_000_000),
-    Stated("in_context_0.3b", "In-Context Pretraining", 32_000, "0.3B", 300_000_000),
-    Stated("in_context_0.7b", "In-Context Pretraining", 32_000, "0.7B", 700_000_000),
-    Stated("in_context_1.5b", "In-Context Pretraining", 32_000, "1.5B", 1_500_000_000),
-    Stated("in_context_7b", "In-Context Pretraining", 32_000, "7B", 7_000_000_000),
-    Stated("pythia_410m", "Pythia", 50_304, "405,334,016", 405_334_016),
-    Stated("pythia_1b", "Pythia", 50_304, "1,011,781,632", 1_011_781_632),
-    Stated("wmt_base", "Vaswani et al. 2017, table 3", 37_000, "65M", 65_000_000),
-    Stated("wmt_big", "Vaswani et al. 2017, table 3", 37_000, "213M", 213_000_000),
+    ("468m", "Scaffold-BPE, LBPE", 32_000, "468M", 468_000_000),
+    ("1.2b", "Scaffold-BPE, LBPE", 32_000, "1.2B", 1_200_000_000),
+    ("6.7b", "Scaffold-BPE, LBPE", 32_000, "6.7B", 6_700_000_000),
+    ("in_context_0.3b", "In-Context Pretraining", 32_000, "0.3B", 300_000_000),
+    ("in_context_0.7b", "In-Context Pretraining", 32_000, "0.7B", 700_000_000),
+    ("in_context_1.5b", "In-Context Pretraining", 32_000, "1.5B", 1_500_000_000),
+    ("in_context_7b", "In-Context Pretraining", 32_000, "7B", 7_000_000_000),
+    ("pythia_410m", "Pythia", 50_304, "405,334,016", 405_334_016),
+    ("pythia_1b", "Pythia", 50_304, "1,011,781,632", 1_011_781_632),
+    ("wmt_base", "Vaswani et al. 2017, table 3", 37_000, "65M", 65_000_000),
+    ("wmt_big", "Vaswani et al. 2017, table 3", 37_000, "213M", 213_000_000),
 )
+"""Of a size: the paper, its vocabulary, and its parameters as the paper prints them and as a number."""
 
 
 def named_sizes() -> dict[str, ModelConfig]:
@@ -66,7 +55,7 @@ def sizes_table(sizes: dict[str, ModelConfig]) -> str:
     ordered = sorted(
         sizes.items(), key=lambda item: (KINDS.index(item[1].kind), parameter_count(item[1], VOCABULARIES[0]))
     )
-    return markdown(header, ([f"`{name}`", *cells(model)] for name, model in ordered))
+    return table(header, ([f"`{name}`", *cells(model)] for name, model in ordered))
 
 
 def cells(model: ModelConfig) -> list[str]:
@@ -86,17 +75,11 @@ def cells(model: ModelConfig) -> list[str]:
 def stated_table(sizes: dict[str, ModelConfig]) -> str:
     """The papers' stated parameter counts beside ours, and the difference in percent of theirs."""
     rows = []
-    for stated in STATED:
-        counted = parameter_count(sizes[stated.name], stated.vocab_size)
-        difference = f"{100 * (counted / stated.parameters - 1):+.1f} %"
-        row = (f"`{stated.name}`", stated.source, f"{stated.vocab_size:,}", stated.text, f"{counted:,}", difference)
-        rows.append(row)
-    return markdown(["`model`", "source", "vocabulary", "stated", "counted", "difference"], rows)
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table."""
-    return "".join(f"| {' | '.join(line)} |\n" for line in [header, ["---"] * len(header), *rows])
+    for name, source, vocab_size, text, parameters in STATED:
+        counted = parameter_count(sizes[name], vocab_size)
+        difference = f"{100 * (counted / parameters - 1):+.1f} %"
+        rows.append((f"`{name}`", source, f"{vocab_size:,}", text, f"{counted:,}", difference))
+    return table(["`model`", "source", "vocabulary", "stated", "counted", "difference"], rows)
 
 
 if __name__ == "__main__":

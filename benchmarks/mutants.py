@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from peers.table import table
+from tables import table
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "mutants"

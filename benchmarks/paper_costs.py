@@ -186,8 +186,8 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   global batch. Data parallelism is taken to lose no more than the 40 % say.
 - **Disk**: checkpoints kept, five a training, six of In-Context and ten of translation, and AdamW's moments. **GPU**:
   bytes of one process in that layout; an H800 has 80 GB, and a tenth more than these must be free.
-- Not in it: reading, tokenizing, embedding, searching and scoring. [scale.md](scale.md) extrapolates what the stages
-  before training take on CPUs.
+- Not in it: reading, tokenizing, embedding, searching and scoring. [scale.md](scale.md) extrapolates what searching for
+  neighbours takes.
 - Rows of pairs are taken to be full, 256 tokens a side, so translation costs far less than is said, here and in the
   total: sentences have some 30. The numbers of its steps are ours, as the paper's own are not known here.
 - The number of tokens of In-Context's ablation is not known either: here it is that of the other runs. The sizes of

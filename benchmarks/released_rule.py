@@ -1,22 +1,10 @@
 """The traversal rule of the released code of In-Context Pretraining, as plainly as it is written there.
 
-Sets and dictionaries of Python, one document after the other: what `paribus.ordering.in_context_released` is
-checked against and timed beside.
-
-python benchmarks/released_rule.py [--documents 100000] [--neighbours 9]
+Sets and dictionaries of Python, one document after the other: what `paribus.ordering.in_context_released` is checked
+against by a test.
 """
 
-import argparse
-import sys
-import tempfile
-import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-
-import numpy as np
-
-from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation, write_neighbours
-from paribus.ordering.in_context_released import in_chains
 
 
 def released_order(neighbours: Sequence[Sequence[int]], chain: int, random: Iterable[int]) -> list[int]:
@@ -61,30 +49,3 @@ def dissolve(chains: dict[int, list[int]], neighbours: Sequence[Sequence[int]], 
             else:
                 staying.append(document)
         chains[number] = staying
-
-
-def main(documents: int, neighbours: int, seed: int = 0) -> None:
-    """Print the seconds of both and check that their orders are equal."""
-    generator = np.random.default_rng(seed)
-    ids = (np.arange(documents)[:, None] + generator.integers(1, 1000, (documents, neighbours))) % documents
-    with tempfile.TemporaryDirectory() as directory:
-        write_neighbours(Path(directory), ids, np.tile(np.linspace(1, 0, neighbours), (documents, 1)))
-        lists = NeighbourLists(Path(directory))
-        started = time.perf_counter()
-        ours = in_chains(lists, np.ones(documents, dtype=bool), neighbours, 21, seed=seed)
-        ours_seconds = time.perf_counter() - started
-    plain = ids.tolist()
-    random = permutation(documents, JUMPS, seed).tolist()
-    started = time.perf_counter()
-    theirs = released_order(plain, 21, random)
-    seconds = time.perf_counter() - started
-    assert ours.documents.tolist() == theirs
-    sys.stdout.write(f"{documents:,} documents x {neighbours}: {ours_seconds:.1f} s, plain Python {seconds:.1f} s\n")
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--neighbours", type=int, default=9)
-    given = parser.parse_args()
-    main(given.documents, given.neighbours)

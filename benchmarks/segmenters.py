@@ -16,9 +16,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scipy.stats import t
+from tables import table
 
 from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.evaluation.segmentation import SegmentationScores, read_segmented, tokenizer_scores
@@ -32,6 +33,8 @@ SENTENCES, TRAIN, VOCABULARY = 2255, 0.7, 12_000
 STANDARD, PUNCTUATION = "standard BPE", "BPE, punctuation apart"
 PREDICTIVE, PREDICTIVE_PUNCTUATION = "predictive entropy", "predictive entropy, punctuation apart"
 ENTROPY_ONLY = "entropy only"
+COMPARED = (STANDARD, PUNCTUATION)
+"""With which every method is compared."""
 LAMBDAS = {f"PMI + {weight:g} × entropy": weight for weight in (0.1, 1.0, 10.0, 100.0)}
 COUNT_LAMBDAS = {f"PMI of counts + {weight:g} × entropy, above 0": weight for weight in (1.0, 3.0, 10.0, 100.0)}
 """Weights beside mutual information of counts; over them F1 goes from that of single characters to that of entropy."""
@@ -86,18 +89,15 @@ class MethodScores:
     pieces: SegmentationScores
 
 
-def text_methods(
-    texts: Sequence[str], *, max_length: int = 4, min_count: int = 2
-) -> dict[str, PatternPretokenizer | Pretokenizer]:
+def text_methods(texts: Sequence[str]) -> dict[str, PatternPretokenizer | Pretokenizer]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
-    shares = SpansPretokenizer(max_length=max_length, min_count=min_count)
+    shares = SpansPretokenizer(max_length=4, min_count=2)
     counts = replace(shares, information="counts", least_score=0.0)
     found = {settings: candidate_ngrams(texts, settings) for settings in (shares, counts)}
 
     def spans(settings: SpansPretokenizer, weight: float, *, only: bool = False) -> SpanPretokenizer:
-        return SpanPretokenizer.from_ngrams(
-            found[settings], replace(settings, entropy_weight=weight, entropy_only=only)
-        )
+        chosen = replace(settings, entropy_weight=weight, entropy_only=only)
+        return SpanPretokenizer.from_ngrams(found[settings], chosen)
 
     return {
         STANDARD: PatternPretokenizer("none"),
@@ -108,18 +108,13 @@ def text_methods(
     }
 
 
-def method_scores(
-    pretokenizer: PatternPretokenizer | Pretokenizer,
-    train: Sentences,
-    test: Sentences,
-    unknown: Literal["token", "byte_fallback"] = "token",
-) -> MethodScores:
+def method_scores(pretokenizer: PatternPretokenizer | Pretokenizer, train: Sentences, test: Sentences) -> MethodScores:
     """Train a vocabulary inside the pieces of the training sentences and score it on the test sentences."""
     tokenizer = Tokenizer.train(
         ("".join(words) for words in train),
         vocab_size=VOCABULARY,
         unit="character",
-        unknown=unknown,
+        unknown="token",
         pretokenizer=pretokenizer.name if isinstance(pretokenizer, PatternPretokenizer) else pretokenizer,
     )
     return MethodScores(tokenizer_scores(tokenizer, test), tokenizer_scores(Pieces(pretokenizer), test))
@@ -150,29 +145,25 @@ def drawn(
     return [(block[:cut], block[cut:]) for block in blocks], [sentences[at] for at in sorted(order[size * draws :])]
 
 
-def table(rows: dict[str, list[MethodScores]]) -> str:
+def table_of(rows: dict[str, list[MethodScores]]) -> str:
     """Markdown, in per cent: means over the draws, with the standard deviation where there are several; differences of
     F1 within draws with the half width of their 95 % interval (Student's t)."""
-    heads = ["pre-tokens", "P", "R", "F1", "paper P", "R", "F1", "F1 of the pre-tokens alone"]
-    heads += [f"F1 − {name}" for name in (STANDARD, PUNCTUATION)]
-    lines: list[list[str]] = []
+    lines = []
     for name in sorted(rows, key=ROWS.index):
         tokens = [scores.tokens for scores in rows[name]]
         own = [_mean([getattr(scores, measure) for scores in tokens]) for measure in ("precision", "recall", "f1")]
         paper = [f"{value:.2f}" for value in PAPER[name]] if name in PAPER else ["–"] * 3
-        differences = [_difference(rows, name, other) for other in (STANDARD, PUNCTUATION)]
-        lines.append([name, *own, *paper, _mean([scores.pieces.f1 for scores in rows[name]]), *differences])
-    body = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    return f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n{body}"
+        pieces = _mean([scores.pieces.f1 for scores in rows[name]])
+        differences = ["–" if name == other else _difference(rows[name], rows[other]) for other in COMPARED]
+        lines.append([name, *own, *paper, pieces, *differences])
+    head = ["pre-tokens", "P", "R", "F1", "paper P", "R", "F1", "F1 of the pre-tokens alone"]
+    return table([*head, *(f"F1 − {other}" for other in COMPARED)], lines)
 
 
-def _difference(rows: dict[str, list[MethodScores]], name: str, other: str) -> str:
-    pairs = zip(rows[name], rows.get(other, []), strict=False)
-    differences = [here.tokens.f1 - there.tokens.f1 for here, there in pairs]
-    if name == other or not differences:
-        return "–"
-    number = len(differences)
-    return _mean(differences, float(t.ppf(0.975, number - 1)) / number**0.5 if number > 1 else 0.0, sign="+")
+def _difference(ours: Sequence[MethodScores], theirs: Sequence[MethodScores]) -> str:
+    differences = [here.tokens.f1 - there.tokens.f1 for here, there in zip(ours, theirs, strict=True)]
+    draws = len(differences)
+    return _mean(differences, float(t.ppf(0.975, draws - 1)) / draws**0.5 if draws > 1 else 0.0, sign="+")
 
 
 def _mean(shares: Sequence[float], deviations: float = 1.0, sign: str = "") -> str:
@@ -181,34 +172,30 @@ def _mean(shares: Sequence[float], deviations: float = 1.0, sign: str = "") -> s
     return f"{100 * statistics.mean(shares):{sign}.2f}".replace("-", "−") + spread
 
 
-def main() -> None:
+def main(given: argparse.Namespace) -> None:
     """Write the table to the standard output."""
+    blocks, rest = drawn(sentences_of(read_segmented(given.gold)), draws=given.draws, size=given.sentences)
+    if given.rest:
+        given.rest.write_text("".join("".join(words) + "\n" for words in rest), encoding="utf-8")
+    fixed: dict[str, Pretokenizer] = {}
+    if given.model:
+        predictive = PredictiveEntropySpans(given.model)
+        fixed = {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, PatternPretokenizer("gpt2"))}
+    rows: dict[str, list[MethodScores]] = {}
+    for number, (train, test) in enumerate(blocks, start=1):
+        sys.stderr.write(f"draw {number} of {given.draws}\n")
+        texts = ["".join(words) for words in train]
+        methods = text_methods(texts) | fixed
+        for name, pretokenizer in methods.items():
+            rows.setdefault(name, []).append(method_scores(pretokenizer, train, test))
+    sys.stdout.write(table_of(rows))
+
+
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gold", type=Path, help="segmented corpus, plain or compressed")
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="sentences of a draw")
     parser.add_argument("--draws", type=int, default=1, help="draws to average over")
-    parser.add_argument("--unknown", choices=("token", "byte_fallback"), default="token", help="unseen characters")
-    parser.add_argument("--max-length", type=int, default=4, help="characters of the longest span")
-    parser.add_argument("--min-count", type=int, default=2, help="occurrences that a span needs")
     parser.add_argument("--model", type=Path, help="causal language model of characters, for predictive entropy")
     parser.add_argument("--rest", type=Path, help="file for the text that is in no draw")
-    options = parser.parse_args()
-    blocks, rest = drawn(sentences_of(read_segmented(options.gold)), draws=options.draws, size=options.sentences)
-    if options.rest:
-        options.rest.write_text("".join("".join(words) + "\n" for words in rest), encoding="utf-8")
-    fixed: dict[str, Pretokenizer] = {}
-    if options.model:
-        predictive = PredictiveEntropySpans(options.model)
-        fixed = {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, PatternPretokenizer("gpt2"))}
-    rows: dict[str, list[MethodScores]] = {}
-    for number, (train, test) in enumerate(blocks, start=1):
-        texts = ["".join(words) for words in train]
-        methods = text_methods(texts, max_length=options.max_length, min_count=options.min_count) | fixed
-        for name, pretokenizer in methods.items():
-            sys.stderr.write(f"draw {number} of {options.draws}: {name}\n")
-            rows.setdefault(name, []).append(method_scores(pretokenizer, train, test, options.unknown))
-    sys.stdout.write(table(rows))
-
-
-if __name__ == "__main__":
-    main()
+    main(parser.parse_args())

@@ -1,29 +1,22 @@
-"""What tracking costs a training: the time of its steps with MLflow following the run and without, in turns.
+"""What tracking costs a training: the time that the training spends telling, and that of the processes behind it.
 
-A training process tells its parent a dozen numbers every `training.log_every` steps through a pipe; the parent appends
-them to the run's events, and MLflow's process sends them on. All three share this machine's cores. Blocks of steps take
-turns at telling and not telling; each begins with unmeasured steps, so that MLflow's process is at work in the whole of
-a block that tells.
+python benchmarks/tracking.py [--steps 1600] [--threads 1]
 
-Where the speed of the machine itself varies, blocks differ by more than tracking costs. So the steps of telling blocks
-are compared among themselves too: a step in which the training tells or another process works for it, and the step
-after it, with the steps of its block before and after in which nothing of that happens.
-
-    python benchmarks/tracking.py [--pairs 60] [--steps 40] [--every 10] [--threads 1] [--uri http://127.0.0.1:5000]
+A training process tells its parent a dozen numbers every ten steps through a pipe; the parent appends them to the run's
+events, and MLflow's process sends them into SQLite. All three share this machine's cores, so where none is free the
+training waits for as long as the others compute.
 """
 
 import argparse
 import json
 import os
-import random
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from typing import Any
+
+from machine import described
 
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
 from paribus.pipeline.execute import child_environment
@@ -36,182 +29,87 @@ from paribus.tracking.sync import Follower
 
 NUMBERS = ("learning_rate", "gradient_norm", "loss", "tokens", "text_bytes", "flops", "epochs", "bits_per_byte",
            "tokens_per_second", "device_hours", "model_flops_utilization")  # fmt: skip
-SHARE_BEFORE = 0.25
-"""Unmeasured steps before a block, as a share of it."""
-WORKING_SECONDS = 1e-3
-"""CPU time of the parent and of MLflow's process in a step that counts as one in which they work; looking round takes
-less."""
-NEIGHBOURS = 3
-"""How many steps away another one is compared."""
+EVERY, BEFORE = 10, 20
+"""Steps between those that are told, and unmeasured ones before, after which MLflow's process is at work."""
 
 
-def train(writing: int, steps: int, every: int) -> None:
-    """The training process: for each line of its input one block, answered by its seconds.
-
-    A line is `on` or `off` and the numbers of the processes that work for it.
-    """
+def train(writing: int, steps: int) -> None:
+    """The training process: last it sends the seconds of its steps and those spent telling."""
     import torch
 
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True, norm_first=True)
     model = torch.nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
-    optimizer = torch.optim.AdamW(model.parameters())
-    batch = torch.randn(4, 128, 256)
+    optimizer, batch = torch.optim.AdamW(model.parameters()), torch.randn(4, 128, 256)
     with os.fdopen(writing, "w", encoding="utf-8") as channel:
-        listener, step = ChannelListener(channel), 0
-        for line in sys.stdin:
-            kind, *others = line.split()
-            steps_seen: list[tuple[float, float, float]] = []
-            for place in range(-int(SHARE_BEFORE * steps), steps):
-                if place == 0:
-                    cpu, steps_seen = time.process_time(), []
-                began, helping = time.perf_counter(), sum(map(cpu_seconds, others))
-                optimizer.zero_grad()
-                loss = model(batch).square().mean()
-                loss.backward()
-                optimizer.step()
-                step += 1
-                value, before = loss.item(), time.perf_counter()
-                if kind == "on" and step % every == 0:
-                    for name in NUMBERS:
-                        listener.metric(f"train/{name}", value + step, step=step)
-                after = time.perf_counter()
-                steps_seen.append((after - began, after - before, sum(map(cpu_seconds, others)) - helping))
-            sums = dict(zip(("wall", "telling", "others"), map(sum, zip(*steps_seen, strict=True)), strict=True))
-            listener.send({"type": "block", "cpu": time.process_time() - cpu, "steps": steps_seen, **sums})
+        listener, telling, began = ChannelListener(channel), 0.0, 0.0
+        for step in range(1, BEFORE + steps + 1):
+            optimizer.zero_grad()
+            loss = model(batch).square().mean()
+            loss.backward()
+            optimizer.step()
+            value, before = loss.item(), time.perf_counter()
+            if step % EVERY == 0:
+                for name in NUMBERS:
+                    listener.metric(f"train/{name}", value + step, step=step)
+            telling += time.perf_counter() - before
+            if step == BEFORE:
+                # The parent lets go on once all of it is delivered.
+                listener.send({"type": "ready"})
+                sys.stdin.readline()
+                telling, began = 0.0, time.perf_counter()
+        listener.send({"type": "done", "wall": time.perf_counter() - began, "telling": telling})
 
 
-def listen(
-    channel: "os.PathLike[str] | int", log: EventLog, blocks: list[dict[str, Any]], ready: threading.Event
-) -> None:
-    """The parent: events of numbers, and the seconds of blocks."""
-    axes = TextAxes()
-    with os.fdopen(channel, encoding="utf-8") as lines:
-        for line in lines:
-            message = json.loads(line)
-            if message["type"] == "block":
-                blocks.append(message)
-                ready.set()
+def measure(root: Path, steps: int, threads: int) -> None:
+    """Run the training, do what its parent does, and print the figures."""
+    tracking, directory = TrackingConfig(kind="mlflow"), root / "runs" / "run"
+    destination = Destination.resolve(tracking, root)
+    reading, writing = os.pipe()
+    command = [sys.executable, __file__, "--steps", str(steps), "--child", str(writing)]
+    environment = child_environment(EngineConfig(threads=threads))
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[writing], env=environment, text=True)
+    os.close(writing)
+    processes, before = [os.getpid()], 0.0
+    with os.fdopen(reading, encoding="utf-8") as lines, EventLog(directory / "events.jsonl") as log:
+        log.start("run", "run", None, {})
+        follower, axes = Follower(directory, tracking, root), TextAxes()
+        for message in map(json.loads, lines):
+            if message["type"] == "ready":
+                while not is_delivered(directory, destination):
+                    time.sleep(0.2)
+                processes.append(read_object_if_any(destination.service_directory / "state.json")["pid"])
+                before = sum(map(cpu_seconds, processes))
+                child.stdin.write("\n")
+                child.stdin.flush()
+            elif message["type"] == "done":
+                spent, wall, telling = sum(map(cpu_seconds, processes)) - before, message["wall"], message["telling"]
             else:
                 for point in axes.points(message["name"], float(message["value"]), message["step"]):
                     log.metric(*point)
-
-
-def cpu_seconds(pid: str | int) -> float:
-    """CPU time of a process so far, by its clock of nanoseconds (see clock_getcpuclockid(3))."""
-    return time.clock_gettime((~int(pid) << 3) | 2)
-
-
-def measure(root: Path, options: argparse.Namespace) -> None:
-    """Run the blocks and print the figures."""
-    pairs, steps, every = options.pairs, options.steps, options.every
-    tracking, directory = TrackingConfig(kind="mlflow", uri=options.uri), root / "runs" / "run"
-    destination = Destination.resolve(tracking, root)
-    reading, writing = os.pipe()
-    environment = child_environment(EngineConfig(threads=options.threads))
-    words = [sys.executable, __file__, "--child", str(writing), "--steps", str(steps), "--every", str(every)]
-    child = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[writing], env=environment, text=True)
-    os.close(writing)
-    blocks: list[dict[str, Any]] = []
-    ready, found = threading.Event(), []
-    with EventLog(directory / "events.jsonl") as log:
-        log.start("run", "run", None, {})
-        follower = Follower(directory, tracking, root)
-        listener = threading.Thread(target=listen, args=(reading, log, blocks, ready), daemon=True)
-        listener.start()
-
-        def block(kind: str) -> dict[str, Any]:
-            while not is_delivered(directory, destination):
-                time.sleep(0.2)
-            ready.clear()
-            child.stdin.write(f"{kind}\n")
-            child.stdin.flush()
-            ready.wait()
-            return blocks[-1]
-
-        block("on"), block("off")
-        helpers = f" {os.getpid()} {read_object_if_any(destination.service_directory / 'state.json')['pid']}"
-        began = time.monotonic()
-        shuffled = random.Random(0)
-        for _ in range(pairs):
-            found.append({kind: block(kind + helpers) for kind in shuffled.sample(["on", "off"], 2)})
-        wall = time.monotonic() - began
-        child.stdin.close()
-        child.wait()
-        listener.join()
         log.end("FINISHED")
+    child.wait()
     follower.finish(60)
-    show(found)
-    say(f"({pairs} pairs, {wall:.0f} s, {options.threads} threads, load {os.getloadavg()[0]:.1f})")
+    sys.stdout.write(
+        f"a step takes {wall / steps * 1e3:.1f} ms; telling takes {telling / wall:.3%}\n"
+        f"CPU time of the parent and of MLflow's process: {spent / wall:.2%} of a core; with telling "
+        f"{(spent + telling) / wall:.2%}\n({steps:,} steps, {threads} threads; {described(('torch', 'mlflow'))})\n"
+    )
 
 
-def show(pairs: list[dict[str, dict[str, Any]]]) -> None:
-    """Print the figures of pairs of blocks, one `on` and one `off` each."""
-    on = [pair["on"] for pair in pairs]
-    total = sum(block["wall"] for block in on)
-    telling, others = (sum(block[name] for block in on) / total for name in ("telling", "others"))
-    say(f"a step takes {total / sum(len(block['steps']) for block in on) * 1e3:.1f} ms; telling takes {telling:.3%}")
-    say(f"CPU time of the parent and of MLflow's process: {others:.2%} of a core; with telling {telling + others:.2%}")
-    for name, clock in (("time", "wall"), ("CPU time of the training process", "cpu")):
-        ratio, low, high = total_ratio([(pair["on"][clock], pair["off"][clock]) for pair in pairs])
-        say(f"{name}, blocks with tracking / without: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}")
-    excess = [seconds for block in on for seconds in excesses(block["steps"])]
-    mean, low, high = mean_interval(excess)
-    share = len(excess) / total
-    say(f"{len(excess)} steps with work of tracking are longer by {mean * 1e3:.2f} ms: {mean * share:.3%} of all time,")
-    say(f"95 % interval {low * share:.3%} to {high * share:.3%}")
-
-
-def excesses(steps: list[list[float]]) -> list[float]:
-    """Seconds by which each step with work of tracking, and the one after it, is longer than its neighbours without."""
-    works = [telling > 1e-5 or others > WORKING_SECONDS for _, telling, others in steps]
-    touched = [now or before for now, before in zip(works, [False, *works], strict=False)]
-    found = []
-    for place, (wall, _, _) in enumerate(steps):
-        near = range(max(0, place - NEIGHBOURS), min(len(steps), place + NEIGHBOURS + 1))
-        quiet = [steps[other][0] for other in near if not touched[other]]
-        if touched[place] and quiet:
-            found.append(wall - statistics.mean(quiet))
-    return found
-
-
-def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-
-
-def total_ratio(pairs: list[tuple[float, float]], repeats: int = 10_000) -> tuple[float, float, float]:
-    """The first numbers' sum by that of the second, with the 95 % percentile bootstrap over pairs."""
-    drawn = random.Random(1)
-
-    def ratio(chosen: list[tuple[float, float]]) -> float:
-        return sum(one for one, _ in chosen) / sum(two for _, two in chosen)
-
-    ratios = sorted(ratio(drawn.choices(pairs, k=len(pairs))) for _ in range(repeats))
-    return ratio(pairs), ratios[int(0.025 * repeats)], ratios[int(0.975 * repeats)]
-
-
-def mean_interval(values: list[float], repeats: int = 10_000) -> tuple[float, float, float]:
-    """The mean with its 95 % percentile bootstrap."""
-    drawn = random.Random(1)
-    means = sorted(statistics.fmean(drawn.choices(values, k=len(values))) for _ in range(repeats))
-    return statistics.fmean(values), means[int(0.025 * repeats)], means[int(0.975 * repeats)]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=60)
-    parser.add_argument("--steps", type=int, default=40, help="of a measured block")
-    parser.add_argument("--every", type=int, default=10, help="steps between those that are told")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--uri", help="MLflow; an SQLite file where it is not given")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.child is not None:
-        train(options.child, options.steps, options.every)
-        return
-    with tempfile.TemporaryDirectory() as root:
-        measure(Path(root), options)
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far, by its clock of nanoseconds (see clock_getcpuclockid(3))."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=1600)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        train(given.child, given.steps)
+    else:
+        with tempfile.TemporaryDirectory() as directory:
+            measure(Path(directory), given.steps, given.threads)

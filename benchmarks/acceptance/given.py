@@ -1,7 +1,6 @@
 """What every step is told, and what it answers."""
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +15,34 @@ class Given:
     """Where a step computes and keeps its files."""
 
     device: str
-    """`cpu` or `cuda`."""
-    tiny: bool
-    """Whether sizes are those of a rehearsal: everything is entered, and no speed means anything."""
+    """`cuda`, or `cpu`: a rehearsal at tiny sizes, in which everything is entered and no speed means anything."""
     directory: str
-    """Of the step alone, empty at first; those of a whole command are beside it."""
-    until: float
-    """When the step is ended, by the clock `time.monotonic`; what `steps.run` is given is when the whole call is."""
-    of: str = ""
-    """What of the module's is measured."""
+    """Of the step alone, empty at first."""
+    of: str
+    """What is measured, where a step is of several things."""
+
+    @property
+    def tiny(self) -> bool:
+        """Whether this is a rehearsal."""
+        return self.device == "cpu"
 
     @property
     def torch_device(self) -> torch.device:
         """The first GPU, or the CPU."""
-        return torch.device("cuda", 0) if self.device == "cuda" else torch.device("cpu")
+        return torch.device("cpu") if self.tiny else torch.device("cuda", 0)
 
     @property
     def work(self) -> Path:
         """The step's directory."""
         return Path(self.directory)
 
-    def write(self, path: Path) -> None:
-        """For the process of a step to `read`."""
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> "Given":
-        """What `write` wrote."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
-
 
 @dataclass
 class Answer:
-    """Numbers by name, and sentences on what is not as it must be, and on what there was no time for."""
+    """Numbers by name, and sentences on what is not as it must be."""
 
     numbers: dict[str, Any] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
 
     def expect(self, holds: bool, otherwise: str) -> None:
         """Say `otherwise` unless it `holds`."""

@@ -1,13 +1,11 @@
 """The claims of Entropy-Driven Pre-Tokenization, over draws of sentences of a segmented corpus."""
 
 import math
-import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from scipy.stats import t
 from segmenters import (
     COUNT_LAMBDAS,
     ENTROPY_ONLY,
@@ -23,12 +21,9 @@ from segmenters import (
 
 from claims.claim import Claim, Measured, Measurement, by_student
 from claims.papers import ENTROPY_PAPER
-from paribus.errors import DataError
 from paribus.evaluation.segmentation import read_segmented
-from paribus.reporting.significance import TWO_SIDED
 from paribus.store.provenance import source_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/segmentation.md"
 BEST = "best lambda"
 LAMBDAS = list(COUNT_LAMBDAS)
 DRAWS = 5
@@ -74,34 +69,20 @@ def _claim(says: str, method: str, other: str) -> Claim:
 def measure_segmentation(claims: Sequence[Claim], path: str | None) -> list[Measured]:
     """Differences of F1 within draws, in points, with Student's interval over the draws; None without a corpus.
 
-    That of predictive entropy, which takes a trained language model, is read from docs/segmentation.md.
+    None for predictive entropy too, which takes a trained language model.
     """
     scores = _scores(Path(path)) if path else {}
-    return [(claim, _found(claim, scores)) for claim in claims]
+    return [
+        (claim, _measured(scores.get(claim.row["method"]), scores.get(claim.against["method"]))) for claim in claims
+    ]
 
 
-def _found(claim: Claim, scores: Mapping[str, Sequence[float]]) -> Measurement | None:
-    method, other = claim.row["method"], claim.against["method"]
-    if method == PREDICTIVE:
-        return measurement_on_page(PAGE.read_text(encoding="utf-8"), method)
-    if not scores:
+def _measured(scores: Sequence[float] | None, against: Sequence[float] | None) -> Measurement | None:
+    if scores is None or against is None:
         return None
-    differences = [100 * (here - there) for here, there in zip(scores[method], scores[other], strict=True)]
-    return _over_draws(statistics.mean(differences), statistics.stdev(differences) / math.sqrt(DRAWS))
-
-
-def measurement_on_page(page: str, method: str) -> Measurement:
-    """What the table of `page` has of a method's difference from standard BPE; DataError where it has none."""
-    row = re.search(rf"^\| {re.escape(method)} \|.*$", page, re.MULTILINE)
-    told = re.search(r"([+−]\d+\.\d+) ± (\d+\.\d+)", row[0]) if row else None
-    if told is None:
-        raise DataError(f"{PAGE}: no row of {method!r} with its difference from {STANDARD!r}")
-    middle, half = float(told[1].replace("−", "-")), float(told[2])
-    return _over_draws(middle, half / float(t.ppf(TWO_SIDED, DRAWS - 1)))
-
-
-def _over_draws(middle: float, error: float) -> Measurement:
-    return replace(by_student(middle, error, DRAWS - 1), read_by=source_of(PAGE) or "")
+    differences = [100 * (here - there) for here, there in zip(scores, against, strict=True)]
+    error = statistics.stdev(differences) / math.sqrt(DRAWS)
+    return replace(by_student(statistics.mean(differences), error, DRAWS - 1), read_by=source_of(Path(__file__)) or "")
 
 
 def _scores(path: Path) -> dict[str, list[float]]:

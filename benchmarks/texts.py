@@ -1,4 +1,4 @@
-"""Where the documents come from."""
+"""The documents that a benchmark reads."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +9,11 @@ from paribus.corpus.files import FilesSource, Source, SourceDocument
 from paribus.engine.local import LocalEngine
 
 
-def documents(path: Path | None) -> Iterator[str]:
-    """The documents of a file that paribus can read, or docstrings of installed packages."""
+def documents(path: Path | None, *, lines: bool = False) -> Iterator[str]:
+    """The documents, or `lines`, of a file that `corpus=files` reads, or docstrings of installed packages."""
     engine = LocalEngine()
     source: Source = PydocsSource(PydocsCorpus(), engine)
     if path is not None:
-        source = FilesSource(FilesCorpus(paths=(str(path),)), engine, path.parent)
+        config = FilesCorpus(paths=(str(path),), txt_document="line" if lines else "file")
+        source = FilesSource(config, engine, path.parent)
     return (item.text for item in source.items() if isinstance(item, SourceDocument))

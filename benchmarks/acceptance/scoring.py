@@ -10,27 +10,26 @@ from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 
 from acceptance.given import ROOT, Answer, Given
+from evaluation import write_checkpoint
 from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.evaluate import HarnessModel
 from paribus.evaluation.generation import GenerationRequest, Generator
 from paribus.evaluation.prompts import evaluation_tokenizer
 from paribus.evaluation.scoring import Scorer, load_checkpoint_model
-from paribus.modeling.models import build_model, save_model
-from paribus.tokenization import Tokenizer
 
 LIMIT = 1e-3
 """Of a log-probability, in nats; of texts all must be the same but those that a tie decides."""
 SAME_TEXTS = 0.9
 
 
-def measure(given: Given) -> Answer:
+def scoring(given: Given) -> Answer:
     """Seconds of both, the largest difference of a score, and the share of texts that are the same."""
     number, tokens, batch = (12, 8, 4) if given.tiny else (400, 64, 64)
-    checkpoint = _checkpoint(given)
+    checkpoint = written_checkpoint(given)
     theirs: Any = HFLM(pretrained=str(checkpoint), dtype="float32", device=given.device, batch_size=batch)
     scorer = Scorer(load_checkpoint_model(checkpoint, given.device))
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
-    ours, asked = HarnessModel(scorer, tokenizer), _requests(number)
+    ours, asked = HarnessModel(scorer, tokenizer), requests(number)
     answer, scores = Answer(), {}
     for name, model in (("paribus", ours), ("hf", theirs)):
         model.loglikelihood(asked[:batch], disable_tqdm=True)
@@ -40,44 +39,34 @@ def measure(given: Given) -> Answer:
     differs = float(np.abs(np.subtract(scores["paribus"], scores["hf"])).max())
     answer.numbers["scores differ by"] = differs
     answer.expect(differs <= LIMIT, f"scores differ by {differs:.2g} nats")
-    return _written(answer, theirs, Generator(scorer, tokenizer), asked, tokens)
 
-
-def _written(answer: Answer, theirs: Any, ours: Generator, asked: list[Instance], tokens: int) -> Answer:
-    prompts = [request.args[0] for request in asked]
-    began = time.perf_counter()
-    found = [one.text for one in ours.write([GenerationRequest(prompt, (), tokens) for prompt in prompts])]
+    prompts, began = [request.args[0] for request in asked], time.perf_counter()
+    written = Generator(scorer, tokenizer).write([GenerationRequest(prompt, (), tokens) for prompt in prompts])
     answer.numbers["paribus texts s"] = time.perf_counter() - began
     options = {"until": [], "max_gen_toks": tokens, "do_sample": False}
     wanted = [Instance(request_type="generate_until", doc={}, arguments=(prompt, options), idx=0) for prompt in prompts]
     began = time.perf_counter()
     expected = theirs.generate_until(wanted, disable_tqdm=True)
     answer.numbers["hf texts s"] = time.perf_counter() - began
-    same = sum(one == other for one, other in zip(found, expected, strict=True)) / len(found)
+    same = sum(one.text == other for one, other in zip(written, expected, strict=True)) / number
     answer.numbers["same texts"] = same
     answer.expect(same >= SAME_TEXTS, f"only {same:.0%} of the texts are the same")
     return answer
 
 
-def _checkpoint(given: Given) -> Path:
+def written_checkpoint(given: Given) -> Path:
     """A model of random weights, so large that no two tokens are nearly as probable, and its tokenizer."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
-    tokenizer = Tokenizer.train(texts, vocab_size=2_000, special_tokens=["<|endoftext|>"])
     width, layers = (64, 2) if given.tiny else (1024, 12)
     model = LlamaModel(
         width=width, layers=layers, heads=width // 32, ffn_width=3 * width, context_length=512, initializer_range=0.08
     )
-    directory = given.work / "checkpoint"
-    save_model(build_model(model, tokenizer.vocab_size, 0, eos_id=tokenizer.eos_id), directory)
-    tokenizer.to_huggingface(split_special_tokens=True).save_pretrained(directory)
-    tokenizer.save(directory / "tokenizer")
-    return directory
+    return write_checkpoint(given.work / "checkpoint", texts, 2_000, model)
 
 
-def _requests(number: int) -> list[Instance]:
+def requests(number: int) -> list[Instance]:
     """Continuations of pieces of text, a word after others."""
-    words = (ROOT / "README.md").read_text(encoding="utf-8").split()
-    draw = random.Random(0)
+    words, draw = (ROOT / "README.md").read_text(encoding="utf-8").split(), random.Random(0)
     found = []
     for place in range(number):
         start, length = draw.randrange(len(words) - 60), draw.randint(3, 40)

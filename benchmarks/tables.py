@@ -10,7 +10,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def seconds(values: Sequence[float]) -> str:
+def spread(values: Sequence[float]) -> str:
     """The median with the least and the largest."""
     middle = statistics.median(values)
     digits = 0 if middle >= 100 else 1 if middle >= 10 else 2 if middle >= 1 else 3 if middle >= 0.1 else 4

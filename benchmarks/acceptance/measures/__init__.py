@@ -1,1 +1,0 @@
-"""The steps: each module has `measure`, which gives the numbers of its step and says what in them is wrong."""

@@ -1,1 +1,0 @@
-"""The statistics that papers print of their tokenizers, taken on any corpus."""

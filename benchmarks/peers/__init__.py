@@ -1,1 +1,0 @@
-"""The tokenizers that `benchmarks/tokenization.py` measures, and how it measures them."""
