@@ -30,6 +30,7 @@ from paribus.commands.rerun import (
     rerun_command,
 )
 from paribus.config.arguments import parse
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.failures import Failure
@@ -87,14 +88,14 @@ def node() -> Node:
     return build_graph(run_config(), Path("cache"))["evaluation"]
 
 
-def publish(root: Path, node: Node, scores: dict[str, float]) -> Store:
+def publish(root: Path, node: Node, scores: dict[str, float], **result: object) -> Store:
     store = Store(root)
     held = store.claim(node.name, node.key)
     assert held is not None
     with held:
         output = store.empty_output(held, node.name, node.key)
         (output / "metrics.jsonl").write_text(json.dumps({"step": 7, **scores}) + "\n", encoding="utf-8")
-        store.publish(held, node.name, node.key, {"key": node.key, "result": {}})
+        store.publish(held, node.name, node.key, {"key": node.key, "result": result})
     return store
 
 
@@ -180,20 +181,6 @@ def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_confi
         assert (tmp_path / "clone/src" / name).read_bytes() == (work / "src" / name).read_bytes()
 
 
-def publish_training(root: Path, computed_on: list[str], loss: float, *, strict: bool = False) -> tuple[Node, Store]:
-    config = run_config()
-    config = dataclasses.replace(config, training=dataclasses.replace(config.training, deterministic=strict))
-    node, store = build_graph(config, Path("cache"))["training"], Store(root)
-    held = store.claim(node.name, node.key)
-    assert held is not None
-    with held:
-        output = store.empty_output(held, node.name, node.key)
-        line = {"step": 1, "train/loss": loss, "train/gradient_norm": loss**9}
-        (output / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-        store.publish(held, node.name, node.key, {"key": node.key, "result": {"computed_on": computed_on}})
-    return node, store
-
-
 @pytest.mark.parametrize(
     ("computed_on", "loss", "strict", "word"),
     [
@@ -207,11 +194,20 @@ def publish_training(root: Path, computed_on: list[str], loss: float, *, strict:
 def test_a_training_on_a_gpu_is_judged_by_its_losses_unless_it_was_deterministic(
     tmp_path: Path, computed_on: list[str], loss: float, strict: bool, word: str
 ) -> None:
-    node, first = publish_training(tmp_path / "one", computed_on, 4.0, strict=strict)
-    _, second = publish_training(tmp_path / "two", computed_on, loss, strict=strict)
-    found = match(node, first, second)
-    assert _result_words(found) == word
-    assert found.agrees == (word != "differs")
+    config = run_config(training=TrainingConfig(deterministic=strict))
+    training = build_graph(config, Path("cache"))["training"]
+    first, second = (
+        publish(
+            tmp_path / str(number),
+            training,
+            {"train/loss": loss, "train/gradient_norm": loss**9},
+            computed_on=computed_on,
+        )
+        for number, loss in enumerate((4.0, loss))
+    )
+    compared = match(training, first, second)
+    assert _result_words(compared) == word
+    assert compared.agrees == (word != "differs")
 
 
 def test_artefacts_of_a_gpu_agree_by_their_losses_and_by_the_text_that_was_read() -> None:
