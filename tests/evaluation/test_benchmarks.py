@@ -134,16 +134,9 @@ def test_records_of_files_and_of_the_hub_give_the_same_item() -> None:
 
 LABEL_WORDS = {
     "sst2": ("negative", "positive"),
-    "amazon": ("negative", "positive"),
-    "yelp": ("negative", "positive"),
     "tweet_hate": ("non-hate", "hate"),
-    "tweet_offensive": ("non-offensive", "hate"),
     "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
-    "dbpedia": (
-        "Company", "EducationalInstitution", "Artist", "Athlete", "OfficeHolder", "MeanOfTransportation", "Building",
-        "NaturalPlace", "Village", "Animal", "Plant", "Album", "Film", "WrittenWork",
-    ),
-}  # fmt: skip
+}
 """By label, of MetaICL's code."""
 
 

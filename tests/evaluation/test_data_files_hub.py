@@ -120,14 +120,6 @@ def test_a_training_split_of_gigabytes_is_read_as_far_as_examples_need_it(place:
     assert not list((place / "cache").rglob("*.arrow"))
 
 
-def test_a_cached_data_set_needs_no_network(place: Path) -> None:
-    datasets.load_dataset("Rowan/hellaswag")
-    (place / "cache" / "hellaswag").rename(place / "cache" / "Rowan___hellaswag")
-    shutil.rmtree(place / "Rowan")
-    assert check_evaluation(config(place / "data", "hellaswag")) == []
-    assert len(read_benchmark(place / "data" / "hellaswag" / "validation.jsonl", HELLASWAG)) == 3
-
-
 def test_data_sets_that_cannot_be_fetched_are_refused_before_anything_runs(place: Path) -> None:
     problems = check_evaluation(config(place / "data", "winogrande", "memotrap_proverb_ending", "hellaswag"))
     assert [path for path, _ in problems] == ["evaluation.source", "evaluation.source"]

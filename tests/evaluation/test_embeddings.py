@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.model import GPTNeoXModel, ModelConfig
-from paribus.errors import DataError
-from paribus.evaluation import embeddings
-from paribus.evaluation.embeddings import frequency_classes, projection, read_embeddings, uniformity
+from paribus.evaluation.embeddings import frequency_classes, read_embeddings, uniformity
 from paribus.modeling.models import build_model, save_model
 from support.evaluations import STAGE_MODEL
 
@@ -27,15 +25,6 @@ def test_uniformity_is_the_log_mean_potential_of_pairs_of_unit_vectors() -> None
     assert uniformity(7 * vectors) == pytest.approx(uniformity(vectors), abs=1e-5)
 
 
-def test_uniformity_of_many_vectors_is_estimated_from_one_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = drawn(4_000)
-    whole = uniformity(vectors)
-    monkeypatch.setattr(embeddings, "SAMPLE", 1_500)
-    sampled = uniformity(vectors)
-    assert sampled == uniformity(vectors) != whole
-    assert sampled == pytest.approx(whole, abs=0.03)
-
-
 def test_frequency_classes_are_thirds_of_the_used_tokens_without_special_ones() -> None:
     counts = np.array([5, 0, 9, 1, 1, 3, 7, 100])
     classes = frequency_classes(counts, np.array([True] * 7 + [False]))
@@ -45,15 +34,6 @@ def test_frequency_classes_are_thirds_of_the_used_tokens_without_special_ones() 
         "rare": [3, 4],
         "unused": [1],
     }
-
-
-def test_the_projection_is_that_of_the_singular_vectors_of_the_used_tokens() -> None:
-    vectors, used = drawn(30), np.arange(20)
-    centred = vectors - vectors[used].mean(axis=0)
-    _, _, axes = np.linalg.svd(centred[used].astype(np.float64), full_matrices=False)
-    points = projection(vectors, used)
-    assert np.abs(points) == pytest.approx(np.abs(centred @ axes[:2].T), abs=1e-4)
-    assert points[:, 0].var() >= points[:, 1].var()
 
 
 def test_embeddings_of_each_family_are_read_from_its_checkpoint(tmp_path: Path) -> None:
@@ -69,11 +49,3 @@ def test_embeddings_of_each_family_are_read_from_its_checkpoint(tmp_path: Path) 
         assert matrices.keys() == sides
         for side, module in (("input", model.embedding), ("output", model.output)):
             assert side not in sides or (matrices[side] == module.weight.detach().numpy()).all()
-
-
-def test_a_checkpoint_without_known_embeddings_is_refused(tmp_path: Path) -> None:
-    from safetensors.numpy import save_file
-
-    save_file({"weight": drawn(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(DataError, match=r"has no input embeddings; known names: model\.embed_tokens"):
-        read_embeddings(tmp_path)

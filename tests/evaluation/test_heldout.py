@@ -11,7 +11,7 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
-from paribus.evaluation.heldout import continuation_items, cut_passage, passage_sample, sample_documents
+from paribus.evaluation.heldout import continuation_items, passage_sample, sample_documents
 from paribus.evaluation.items import ItemSet, text_digest
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.compare import compare
@@ -69,11 +69,6 @@ def test_too_few_documents_are_refused_with_the_number_needed() -> None:
     with pytest.raises(DataError, match=r"has 11 documents.*needs 12 or more.*corpus.heldout"):
         build(spaced_documents(11))
     assert len(build(spaced_documents(12)).evaluated) == 4
-
-
-def test_blank_and_short_documents_give_no_passage() -> None:
-    assert cut_passage("d", "too short", (200, 80)) is None
-    assert cut_passage("d", "x" + " " * 400 + "x", (200, 80)) is None
 
 
 @pytest.mark.parametrize("size", [100, 101, 102])

@@ -128,16 +128,14 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
     assert run.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
 
 
-@pytest.mark.parametrize("file", ["colours.jsonl", "examples.jsonl"])
-def test_a_missing_field_that_a_prompt_would_show_as_none_is_refused(tmp_path: Path, file: str) -> None:
-    for text, field in (("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")):
-        own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
-        rewrite(own / file, 4, {field: None})
-        with pytest.raises(DataError, match=rf"{file}, \w+ 5: ValueError: null in {field} would be the word None"):
-            stored(tmp_path / text, config(own, "colours", shots=(1,)))
-
-
-def test_a_missing_field_that_a_prompt_does_without_is_accepted(tmp_path: Path) -> None:
+def test_a_missing_field_is_refused_where_a_prompt_would_show_it_as_none(tmp_path: Path) -> None:
+    texts = [("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")]
+    for number, file in enumerate(("colours.jsonl", "examples.jsonl")):
+        for text, field in texts:
+            own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
+            rewrite(own / file, 4, {field: None})
+            with pytest.raises(DataError, match=rf"{file}, \w+ 5: ValueError: null in {field} would be the word None"):
+                stored(tmp_path / f"{text}{number}", config(own, "colours", shots=(1,)))
     for text in ("{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"):
         own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
         for file in ("colours.jsonl", "examples.jsonl"):

@@ -13,7 +13,6 @@ import pytest
 from numpy.typing import NDArray
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import DataError
 from paribus.evaluation import prompts
 from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
 from paribus.evaluation.pairs import encode_choices
@@ -110,13 +109,6 @@ def test_choices_of_an_item_are_scored_after_one_context_in_the_order_of_their_j
     assert choice_bits(scores, 2) == pytest.approx(choice_bits(joint, 2), abs=1e-5)
 
 
-def test_where_no_token_crosses_the_score_is_that_of_the_tokens(model: Any) -> None:
-    encoded = encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), "ab", "ab"), (("t", 1), "", "ab")])
-    assert not encoded.crossings and not encoded.crossed
-    expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOS], [3])[0]]
-    assert encoded.score(Scorer(model, 512)).log_probability == pytest.approx(expected, abs=1e-5)
-
-
 def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning(model: Any) -> None:
     requests = [(("t", 0), "b" * 40 + "aba", continuation) for continuation in ("ab", "abb" * 4)]
     encoded = encode_requests(Longest(), CONTEXT_LENGTH, requests)
@@ -136,15 +128,6 @@ def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_i
     (estimate,), omitted = text_log_probabilities(scorer, spellings, question)
     assert nothing < 1e-6 < omitted < 0.5
     assert exact - 2 * omitted < estimate < exact
-
-
-def test_tokens_that_do_not_spell_the_text_are_refused_by_task_and_item() -> None:
-    class Nameless(Longest):
-        def token_bytes(self) -> list[bytes]:
-            return [b""] * (EOS + 1)
-
-    with pytest.raises(DataError, match=r"task t, item 3: a token crosses .* evaluation\.tasks"):
-        encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ba", "ab")])
 
 
 EVALUATION = EvaluationConfig(continuation_items=20, heldout_documents=10)

@@ -2,10 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -18,9 +16,9 @@ from paribus.checks import check_combinations
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel, ModelConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import ConfigurationError, DataError, InfrastructureError, NumericalError
+from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.pairs import BranchBatch, Pair, encode_choices, fit_pair, group_pairs, make_batch, windows
-from paribus.evaluation.scoring import Scorer, averaged_checkpoints, computed, load_checkpoint_model
+from paribus.evaluation.scoring import Scorer, averaged_checkpoints, load_checkpoint_model
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.modeling.device import batches
 from paribus.modeling.models import build_model, load_model, save_model
@@ -195,50 +193,6 @@ def test_an_encoder_decoder_is_scored_in_float32_only() -> None:
     assert ("evaluation.precision", "bf16, but an encoder_decoder is scored in fp32 only") in check_combinations(config)
 
 
-class Member:
-    """A thread in the place of a process, as `Host` is: what each member gives is gathered when all have."""
-
-    def __init__(self, rank: int, size: int, turns: list[list[Any]], barrier: Barrier) -> None:
-        self.rank, self.size, self._turns, self._barrier, self._turn = rank, size, turns, barrier, -1
-
-    def gathered(self, value: Any) -> list[Any]:
-        self._turn += 1
-        if self.rank == 0:
-            self._turns.append([None] * self.size)
-        self._barrier.wait()
-        self._turns[self._turn][self.rank] = value
-        self._barrier.wait()
-        return self._turns[self._turn]
-
-
-def doubled(batch: Sequence[int]) -> list[int]:
-    return [2 * item for item in batch]
-
-
-def compute_in_processes(parts_of: Sequence[Sequence[Sequence[int]]]) -> list[Any]:
-    """Results and progress of each of as many processes as there are `parts_of`, or the error it raises."""
-    size = len(parts_of)
-    turns, barrier, outcomes = list[list[Any]](), Barrier(size, timeout=20), list[Any]([None] * size)
-
-    def run(rank: int) -> None:
-        counts: list[int] = []
-        member: Any = Member(rank, size, turns, barrier)
-        try:
-            results = computed(
-                member, "testing", parts_of[rank], doubled, lambda item: (np.array([item]),), counts.append
-            )
-            outcomes[rank] = (list(results), sum(counts))
-        except InfrastructureError as error:
-            outcomes[rank] = error
-
-    threads = [Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
-
-
 def test_a_padded_batch_has_at_most_so_many_tokens_or_one_item() -> None:
     lengths = [9, 7, 5, 5, 1]
     cases = {1: [1] * 5, 9: [1] * 5, 18: [2, 3], 20: [2, 3], 27: [3, 2], 100: [5]}
@@ -246,18 +200,6 @@ def test_a_padded_batch_has_at_most_so_many_tokens_or_one_item() -> None:
         parts = batches(lengths, lambda length: length, tokens)
         assert [len(part) for part in parts] == sizes, tokens
         assert [length for part in parts for length in part] == lengths
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_all_processes_have_all_results_in_the_order_of_one(size: int) -> None:
-    parts = [[1, 2, 3], [4, 5], [6], [7, 8, 9], [10]]
-    assert compute_in_processes([parts] * size) == [([(part, doubled(part)) for part in parts], 10)] * size
-
-
-def test_processes_with_different_items_are_refused() -> None:
-    for error in compute_in_processes([[[1, 2], [3]], [[1, 2], [4]]]):
-        assert isinstance(error, InfrastructureError)
-        assert "different items" in str(error)
 
 
 EVALUATION = EvaluationConfig(continuation_items=12, heldout_documents=10, shots=(0,), average_checkpoints=3)

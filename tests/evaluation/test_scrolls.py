@@ -1,8 +1,5 @@
 """Records of SCROLLS and QMSum as examples, and what is refused of files and configuration."""
 
-import gzip
-import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +44,6 @@ def test_scored_examples_are_not_trained_on(tmp_path: Path) -> None:
     assert [question.answers for question in task.train] == [("Bob",)]
     with pytest.raises(DataError, match=r"train\.jsonl: every example of it is scored too"):
         data(tmp_path / "second", "qasper", [record], [record, other], limit=1)
-
-
-def test_real_meetings_become_questions_about_their_transcripts(shared_data: Path, tmp_path: Path) -> None:
-    with gzip.open(shared_data / "benchmarks/qmsum/test.jsonl.gz", "rt", encoding="utf-8") as file:
-        records = [json.loads(line) for line in islice(file, 5)]
-    task = data(tmp_path, "qmsum", records[:3], records[3:], answer_characters=400)
-    assert (len(task.documents), len(task.train), len(task.scored)) == (5, 25, 12)
-    assert max(len(question.answers[0]) for question in task.train) == 400
-    assert min(map(len, task.documents)) > 20_000
 
 
 def test_invalid_records_are_refused_by_file_and_line(tmp_path: Path) -> None:
