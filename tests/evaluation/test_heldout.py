@@ -11,7 +11,7 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
-from paribus.evaluation.heldout import continuation_items, passage_sample, sample_documents
+from paribus.evaluation.heldout import continuation_items, cut_passage, passage_sample, sample_documents
 from paribus.evaluation.items import ItemSet, text_digest
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.compare import compare
@@ -60,9 +60,11 @@ def test_an_item_is_a_true_continuation_against_three_of_other_documents(documen
     assert build(dict(reversed(documents.items()))) == items
 
 
-def test_right_answers_are_spread_over_the_four_places() -> None:
+def test_right_answers_are_spread_and_blank_or_short_documents_give_no_passage() -> None:
     places = [item.gold for item in build(spaced_documents(400, words=60)).evaluated]
     assert all(0.15 < places.count(place) / len(places) < 0.35 for place in range(4))
+    for text in ("too short", "x" + " " * 400 + "x"):
+        assert cut_passage("d", text, (200, 80)) is None
 
 
 def test_too_few_documents_are_refused_with_the_number_needed() -> None:
