@@ -72,23 +72,6 @@ def test_training_equals_counting_everything_anew_each_step(
     assert training.stopped == ("vocab_size" if (~training.scaffold).sum() >= size else "no_pair_left")
 
 
-def test_the_expanded_vocabulary_is_the_normal_tokens_and_the_scaffolds() -> None:
-    texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
-    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, special_tokens=["<eos>"])
-    scaffold = [entry for entry in tok.vocabulary if entry.scaffold]
-    assert scaffold
-    assert tok.vocab_size == 264
-    assert len(tok.vocabulary) == 264 + len(scaffold)
-    assert sorted(entry.id for entry in tok.vocabulary if entry.id is not None) == list(range(264))
-    assert not any(entry.scaffold for entry in tok.vocabulary[:256])
-    for entry in tok.vocabulary:
-        if entry.parents is not None:
-            left, right = entry.parents
-            assert tok.vocabulary[left].bytes + tok.vocabulary[right].bytes == entry.bytes
-    for text in texts:
-        assert b"".join(tok.tokenize(text)) == text.encode()
-
-
 def test_the_shortest_demolition_takes_the_fewest_tokens_and_the_longest_first() -> None:
     normal = {"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4, "abc": 5}
     assert fewest("abcbc", normal) == (5, 4)

@@ -8,7 +8,6 @@ from itertools import islice
 import pytest
 import regex
 
-from paribus.errors import DataError
 from paribus.tokenization import counts
 from paribus.tokenization.counts import count_words, sum_counts
 from paribus.tokenization.kernels.layout import PATTERNS as NAMES
@@ -60,12 +59,6 @@ def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealD
     expected = reference(texts, name)
     assert counted(texts, name) == expected
     assert counted(texts[::-1], name, threads=2) == expected
-
-
-def test_a_lone_surrogate_is_refused_by_name() -> None:
-    for threads in (1, 2):
-        with pytest.raises(DataError, match=r"character 4 is the lone surrogate U\+D83D"):
-            counted(["fine", "bad \ud83d"], "gpt2", threads)
 
 
 def test_pieces_of_any_pretokenizer_are_counted() -> None:

@@ -28,9 +28,3 @@ def test_documents_come_back_in_order_from_memory_mapped_files(tmp_path: Path, t
     assert isinstance(corpus.ids, np.memmap)
     assert np.load(tmp_path / "ids.npy").dtype == np.uint16
     assert (id_dtype(65_536), id_dtype(65_537)) == (np.uint16, np.uint32)
-
-
-def test_an_empty_corpus_is_readable(tmp_path: Path, tok: Tokenizer) -> None:
-    with EncodedCorpusWriter(tmp_path, tok):
-        pass
-    assert len(EncodedCorpus(tmp_path)) == 0

@@ -4,17 +4,14 @@ import json
 import math
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from paribus.config.groups.tokenization import PatternPretokenizer, PredictiveEntropyPretokenizer
-from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization import Tokenizer, build
+from paribus.tokenization import Tokenizer
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from support.character_models import CHARACTERS, SENTENCE, SPECIAL, save_bert_style_model, save_paribus_checkpoint
 
@@ -162,24 +159,3 @@ def test_a_saved_tokenizer_computes_where_it_is_asked_to(bert_style: Path, tmp_p
         cutter = Tokenizer.load(tmp_path / "tokenizer", device=device).cutter
         assert isinstance(cutter, PredictiveEntropySpans) and cutter.device == device
     assert "device" not in json.loads((tmp_path / "tokenizer" / "pretokenizer.json").read_text(encoding="utf-8"))
-
-
-def test_no_more_workers_encode_than_a_gpu_has_memory_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its own copy of the model and of CUDA there, and by default there are as many as cores."""
-    workers: list[int] = []
-
-    def mapped(self: LocalEngine, *_: object, **how: bool) -> list[Path]:
-        workers.append(self.workers)
-        return []
-
-    monkeypatch.setattr("paribus.modeling.device.resolve_device", lambda given, field: torch.device(given))
-    monkeypatch.setattr(LocalEngine, "map", mapped)
-    monkeypatch.setattr(build, "corpus_parts", lambda corpus, directory: [])
-    tokenizer: Any = SimpleNamespace(cutter=None)
-    corpus: Any = SimpleNamespace(shards=lambda split: [])
-    on_gpu, on_cpu = (PredictiveEntropyPretokenizer(model="model", device=device) for device in ("cuda", "cpu"))
-    for number, pretokenizer in ((64, on_gpu), (2, on_gpu), (64, on_cpu), (64, PatternPretokenizer(kind="gpt2"))):
-        config = SimpleNamespace(pretokenizer=pretokenizer)
-        context: Any = SimpleNamespace(config=config, engine=LocalEngine(number), work=tmp_path)
-        assert list(build._encode_draws(tokenizer, corpus, context, draws=1)) == []
-    assert workers == [4, 2, 64, 64]

@@ -14,14 +14,9 @@ from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import spans
 from paribus.tokenization.spans import (
-    DIGIT,
-    IDEOGRAPH,
-    LETTER,
-    OTHER,
     CodeSpool,
     SpanPretokenizer,
     candidate_ngrams,
-    class_of,
     decode,
 )
 from support.real_data import RealData
@@ -166,21 +161,6 @@ def test_pieces_are_the_best_scored_candidates_from_the_left(weight: float, only
     pretokenizer = SpanPretokenizer.train(sentences[:200], settings)
     for sentence in sentences:
         assert pretokenizer.pieces(sentence) == obvious_pieces(sentence, candidates, settings)
-
-
-def test_the_measures_of_a_pair_are_those_counted_by_hand() -> None:
-    """`ab` twice with line ends around it: PMI log2((2/3) / (1/3 * 1/3)) = log2 6, no entropy on the left."""
-    (level,) = candidate_ngrams(["ab", "abc", "c"], SpansPretokenizer(max_length=2))
-    assert decode(level.codes) == ["ab"]
-    assert level.information.tolist() == pytest.approx([math.log2((2 / 3) / (2 / 6 * 2 / 6))])
-    assert (level.left_entropy.tolist(), level.right_entropy.tolist()) == ([0.0], [1.0])
-
-
-def test_characters_have_the_class_a_reader_gives_them() -> None:
-    assert [class_of(c) for c in "中〇々𠀀"] == [IDEOGRAPH] * 4
-    assert [class_of(c) for c in "aéжकひ\u0301"] == [LETTER] * 6
-    assert [class_of(c) for c in "1１٣Ⅷ"] == [DIGIT] * 4
-    assert [class_of(c) for c in "，—$ \t🙂\ud800\x00"] == [OTHER] * 8
 
 
 def test_pieces_join_to_any_text_even_with_lone_surrogates() -> None:

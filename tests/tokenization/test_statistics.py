@@ -13,15 +13,12 @@ from paribus.tokenization.statistics import (
     corpus_statistics,
     count_ids,
     count_tokens,
-    only_in,
     overlap_shares,
     own_shares,
     renyi_entropy,
     spellings,
-    tokens_of,
 )
 from paribus.tokenization.vocabulary import Token
-from support.real_data import RealData
 
 
 def test_statistics_of_bytes_are_those_computed_by_hand() -> None:
@@ -34,14 +31,6 @@ def test_statistics_of_bytes_are_those_computed_by_hand() -> None:
     assert (statistics.token_lengths, statistics.mean_token_length) == ({"1-3": 8}, 1)
     assert statistics.frequency_by_rank == ((1, 2), (2, 2), (3, 2), (4, 2))
     assert (statistics.used_tokens, statistics.unused_tokens, statistics.scaffold_share) == (4, 252, 0.0)
-
-
-def test_lengths_are_in_characters_and_bytes_are_the_texts() -> None:
-    tok = Tokenizer.train(["éééé ab"] * 3, vocab_size=300, pretokenizer="whitespace")
-    statistics = corpus_statistics(tok, ["éééé é"])
-    assert statistics.token_lengths == {"1-3": 2, "4-6": 1}
-    assert (statistics.bytes, statistics.bytes_per_token) == (11, pytest.approx(11 / 3))
-    assert statistics.mean_token_length == pytest.approx(6 / 3)
 
 
 def test_renyi_entropy_follows_its_formula_and_tends_to_shannons() -> None:
@@ -81,34 +70,6 @@ def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
     toks = [Tokenizer.train([text], vocab_size=size) for text, size in (("aabb", 257), ("aabbaabb", 259), ("c", 256))]
     shares = overlap_shares([spellings(tok) for tok in toks])
     assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
-
-
-def test_shares_are_of_tokens_where_ascii_is_spelled_by_a_character_and_a_byte() -> None:
-    texts = ["abab abab cdcd cdcd", "abcabc abcabc bcdbcd"]
-    first, second = (Tokenizer.train([text] * 3, vocab_size=270, unit="character") for text in texts)
-    (of_first, of_second), size = map(spellings, (first, second)), first.vocab_size
-    assert len(of_first) < tokens_of(of_first) == size
-    difference = only_in(of_first, of_second, count_tokens(first, texts).ids)
-    assert difference.tokens > 0 and difference.share == difference.tokens / size
-    assert overlap_shares([of_first, of_second])[0] == [1.0, 1 - difference.share]
-
-
-def test_tokens_that_replace_scaffolds_are_more_frequent(real_data: RealData) -> None:
-    text = "\n".join(real_data.english_texts(200))[:300_000]
-    plain, scaffold = (
-        Tokenizer.train([text], algorithm=algorithm, vocab_size=1200) for algorithm in ("bpe", "scaffold_bpe")
-    )
-    replaced = only_in(spellings(plain), spellings(scaffold), count_tokens(plain, [text]).ids)
-    replacing = only_in(spellings(scaffold), spellings(plain), count_tokens(scaffold, [text]).ids)
-    scaffolds = {entry.bytes for entry in scaffold.vocabulary if entry.scaffold}
-    first = {entry.bytes for entry in scaffold.vocabulary[:1200]}
-    assert replaced.tokens == replacing.tokens == len(first & scaffolds) > 0
-    assert replaced.share == replaced.tokens / 1200
-    assert replacing.mean_frequency > replaced.mean_frequency
-    occurrences = Counter(scaffold.tokenize(text))
-    later = [occurrences[entry.bytes] for entry in scaffold.vocabulary[1200:] if not entry.scaffold]
-    assert replacing.mean_frequency == pytest.approx(sum(later) / len(later))
-    assert corpus_statistics(scaffold, [text]).scaffold_share == len(scaffolds) / 1200
 
 
 WORD_TEXTS = [

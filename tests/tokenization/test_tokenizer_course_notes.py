@@ -135,22 +135,6 @@ def test_viterbi_finds_the_most_probable_tokens_of_each_word() -> None:
     assert probability(["pu", "g"]) == probability(["p", "ug"]) > probability(["p", "u", "g"])
 
 
-def loss(counts: Mapping[str, int]) -> float:
-    tok = unigram_tokenizer(counts)
-    scores = {piece: math.log(count / 210) for piece, count in counts.items()}
-    return -sum(count * sum(scores[token] for token in spelled(tok, word)) for word, count in WORDS.items())
-
-
-def test_the_loss_and_what_it_costs_to_remove_a_token_are_those_of_the_course() -> None:
-    def cost_without(piece: str) -> float:
-        return loss({other: count for other, count in STRICT.items() if other != piece}) - loss(STRICT)
-
-    assert loss(STRICT) == pytest.approx(169.8, abs=0.05)
-    assert cost_without("pu") == pytest.approx(0)  # `p|ug` and `p|un` take the place of `pu|g` and `pu|n`
-    assert cost_without("hug") == pytest.approx(23.5, abs=0.05)
-    assert probability(["hu", "g"]) == probability(["h", "ug"])
-
-
 def test_training_to_fewer_tokens_keeps_all_letters_and_removes_what_costs_least() -> None:
     training = train_on_words(WORDS, sorted(set("".join(WORDS))), 9)
     pieces = strings(training, sorted(set("".join(WORDS))))
