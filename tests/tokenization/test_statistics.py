@@ -13,6 +13,7 @@ from paribus.tokenization.statistics import (
     corpus_statistics,
     count_ids,
     count_tokens,
+    only_in,
     overlap_shares,
     own_shares,
     renyi_entropy,
@@ -68,8 +69,10 @@ def test_the_first_ids_of_an_encoded_corpus_are_counted(
 
 def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
     toks = [Tokenizer.train([text], vocab_size=size) for text, size in (("aabb", 257), ("aabbaabb", 259), ("c", 256))]
-    shares = overlap_shares([spellings(tok) for tok in toks])
-    assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
+    spelled = [spellings(tok) for tok in toks]
+    assert overlap_shares(spelled) == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
+    difference = only_in(spelled[0], spelled[2], count_tokens(toks[0], ["aabb", "aa"]).ids)
+    assert (difference.tokens, difference.share, difference.mean_frequency) == (1, 1 / 257, 2.0)
 
 
 WORD_TEXTS = [
