@@ -97,16 +97,6 @@ def test_signatures_are_those_of_datasketch_one_text_at_a_time() -> None:
         assert np.array_equal(signature, single.hashvalues)
 
 
-def test_bands_find_pairs_at_the_threshold() -> None:
-    for threshold, permutations in itertools.product((0.05, 0.3, 0.5, 0.8, 0.95, 1.0), (1, 2, 64, 128, 250)):
-        bands = Bands.of(MinHashDuplicates(threshold=threshold, permutations=permutations))
-        assert 0 < bands.count * bands.rows <= permutations
-        recall = 1 - (1 - threshold**bands.rows) ** bands.count
-        assert recall >= 0.99 or bands.rows == 1
-        longer = bands.rows + 1
-        assert longer > permutations or 1 - (1 - threshold**longer) ** (permutations // longer) < 0.99
-
-
 def test_candidates_are_those_of_the_index_of_datasketch() -> None:
     config = MinHashDuplicates(threshold=0.6, permutations=64, shingle=2)
     signatures, bands = sign(variants(8, np.random.default_rng(2)), config), Bands.of(config)

@@ -120,17 +120,6 @@ def test_bfloat16_is_near_float32_and_tf32_is_no_cpu(directory: Path) -> None:
         EmbeddingModel(directory, encoder_config(directory, precision="tf32"))
 
 
-def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory: Path) -> None:
-    encoder, results = EmbeddingModel(directory, encoder_config(directory)), []
-    before = torch.get_num_threads()
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        results.append(encoder.embed(TEXTS * 50))
-        assert torch.get_num_threads() == threads
-    torch.set_num_threads(before)
-    assert np.array_equal(*results)
-
-
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:
     config = json.loads((directory / "config.json").read_text())
     config["auto_map"] = {"AutoModel": "evil.Evil"}

@@ -107,20 +107,6 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
     json.dumps(record)
 
 
-@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
-def test_an_encoder_embeds_a_row_group_in_pieces(
-    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(stage_context(tmp_path / "groups", {"embedder": embedder}, corpus=corpus))
-    monkeypatch.setattr("paribus.ordering.embeddings.ENCODER_BYTES", 200)
-    build(stage_context(tmp_path / "pieces", {"embedder": embedder}, corpus=corpus))
-    groups, pieces = (tmp_path / name for name in ("groups", "pieces"))
-    assert len(list((pieces / "work" / "parts").iterdir())) > len(list((groups / "work" / "parts").iterdir()))
-    of_groups, of_pieces = (Embeddings(root / "output") for root in (groups, pieces))
-    assert [len(np.load(path)) for path in of_groups.shards] == [len(np.load(path)) for path in of_pieces.shards]
-    assert np.allclose(of_groups.rows(0, 40), of_pieces.rows(0, 40), atol=1e-3)
-
-
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, embedder: EmbedderConfig) -> None:
     for workers in (1, 2):

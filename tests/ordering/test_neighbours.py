@@ -1,6 +1,5 @@
 """Nearest neighbours against all pairs in double precision."""
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -75,14 +74,6 @@ def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> No
         _, plan, _, share = search(tmp_path / str(recall), vectors, **settings)
         assert share is not None and share >= recall - 0.02
         assert plan.lists == 125 and (plan.probes < 32) == (recall < 0.9)
-
-
-def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
-    embeddings, _, (ids, cosines), _ = search(tmp_path, clustered(3000), retrieved=10, index="ivf", probes=4)
-    stored = embeddings.rows(0, 3000).astype(np.float64)
-    exact = np.einsum("nd,nkd->nk", stored, stored[ids])
-    assert np.allclose(cosines, exact, atol=1e-7)
-    assert (np.diff(cosines, axis=1) <= 0).all()
 
 
 def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
@@ -220,19 +211,3 @@ def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
         patch.setattr(place, name, overtaken)
         Blocks(ahead.work, len(VECTORS), 5).add(3, 1, some_lists)
     assert_same(Blocks(ahead.work, len(VECTORS), 5), undisturbed)
-
-
-def run_in(embeddings: Path, work: Path) -> None:
-    NeighbourSearch(Embeddings(embeddings), NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None).run()  # type: ignore[arg-type]
-
-
-def test_two_processes_may_search_in_one_directory(tmp_path: Path, undisturbed: Found) -> None:
-    work = prepared(tmp_path).work
-    spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=run_in, args=(tmp_path / "embeddings", work)) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(120)
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert_same(Blocks(work, len(VECTORS), 5), undisturbed)
