@@ -1,4 +1,4 @@
-"""Tasks of a user's directory and of lm-eval: what is found, refused, pinned and stored."""
+"""Tasks of a user's directory and of lm-eval: what is refused, pinned, stored and scored."""
 
 import json
 from dataclasses import replace

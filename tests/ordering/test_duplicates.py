@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from datasketch import MinHash, MinHashLSH
+from datasketch import MinHash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +20,9 @@ from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.errors import DataError
 from paribus.ordering.arrays import NeighbourLists, write_neighbours
 from paribus.ordering.duplicates import (
-    Bands,
     Duplicates,
-    buckets,
     build,
     embedding_pairs,
-    equal_pairs,
     group,
     linked,
     minhash_pairs,
@@ -97,22 +94,6 @@ def test_signatures_are_those_of_datasketch_one_text_at_a_time() -> None:
         assert np.array_equal(signature, single.hashvalues)
 
 
-def test_candidates_are_those_of_the_index_of_datasketch() -> None:
-    config = MinHashDuplicates(threshold=0.6, permutations=64, shingle=2)
-    signatures, bands = sign(variants(8, np.random.default_rng(2)), config), Bands.of(config)
-    index = MinHashLSH(num_perm=64, params=(bands.count, bands.rows))
-    hashes = [MinHash(hashvalues=row, scheme="affine64") for row in signatures]
-    for number, single in enumerate(hashes):
-        index.insert(number, single)
-    expected = {(i, j) for i, single in enumerate(hashes) for j in index.query(single) if i < j}
-    alone, candidates = np.arange(len(hashes)), set()
-    for band in bands.slices:
-        _, keys = np.unique(signatures[:, band], axis=0, return_inverse=True)
-        for bucket in buckets(alone, keys.ravel().astype(np.uint64), alone):
-            candidates |= set(itertools.combinations(bucket.tolist(), 2))
-    assert candidates == expected and len(candidates) > 20
-
-
 def test_documents_of_a_bucket_are_linked_as_by_comparing_all_of_them() -> None:
     generator = np.random.default_rng(3)
     for _ in range(50):
@@ -160,14 +141,6 @@ def test_the_smallest_document_of_every_group_stays(count: int, data: st.DataObj
     smallest = components(count, links)
     assert groups.first.tolist() == smallest
     assert groups.kept.tolist() == [smallest[i] == i for i in range(count)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
-def test_equal_rows_are_paired_with_the_first_of_them(rows: list[tuple[int, int]]) -> None:
-    pairs = equal_pairs(np.array(rows, dtype=np.uint64))
-    expected = [(rows.index(row), number) for number, row in enumerate(rows) if rows.index(row) < number]
-    assert sorted(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == sorted(expected)
-    assert pairs.similarities.tolist() == [1] * len(expected)
 
 
 BASE = " ".join(f"word{number}" for number in range(30))

@@ -201,16 +201,6 @@ def test_removed_documents_are_left_out_of_chains_and_lists(tmp_path: Path, rele
     assert chained(tmp_path, rows, 5, kept, seed=1).documents.tolist() == documents[expected].tolist()
 
 
-def test_a_full_chain_ends_and_stays_whole(tmp_path: Path) -> None:
-    ring = [[(document + 1) % 12] for document in range(12)]
-    whole = chained(tmp_path, ring, 12, seed=3)
-    start = permutation(12, JUMPS, 3)[0]
-    assert whole.documents.tolist() == [(start + step) % 12 for step in range(12)]
-    single = chained(tmp_path, ring, 1, seed=3)
-    assert single.documents.tolist() == permutation(12, JUMPS, 3).tolist()
-    assert (single.chains, single.dissolved, single.moved) == (12, 0, 0)
-
-
 def test_a_short_chain_goes_before_its_nearest_neighbours_in_another(tmp_path: Path) -> None:
     # 0, 1, 2 follow each other; 3 looks at 1, and nobody looks at 3.
     seed = next(seed for seed in range(100) if permutation(4, JUMPS, seed)[0] == 0)

@@ -26,8 +26,8 @@ class Halved(_Copy):
         return vectors.half()
 
 
-def in_half(asked: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
-    return asked.float() @ base.float().T
+def in_half(queries: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
+    return queries.float() @ base.float().T
 
 
 @pytest.fixture(params=["single", "half"])

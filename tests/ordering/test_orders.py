@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.config.groups.ordering import (
-    ClusterOrdering,
     ExactDuplicates,
     InContextOrdering,
     InContextReleasedOrdering,
@@ -202,15 +201,6 @@ def test_the_released_order_drops_documents_that_start_like_the_one_before(tmp_p
     assert all(row["similarity"] == 1.0 and row["id"] == str(row["document"]) for row in rows)
     assert set(range(20)) - set(order.documents.tolist()) == {row["document"] for row in rows}
     assert order.corpus_documents == 20 and order.kept == 18
-
-
-def test_the_record_has_the_sizes_of_clusters(tmp_path: Path) -> None:
-    vectors = np.repeat(np.eye(4), [1, 5, 10, 3], axis=0)
-    vectors[-3:] = 0
-    _, result = Inputs(tmp_path, 19, vectors=vectors).order(ClusterOrdering(clusters=3))
-    assert (result["clusters"], result["without_direction"]) == (3, 3)
-    assert (result["smallest_cluster"], result["median_cluster"], result["largest_cluster"]) == (1, 5.0, 10)
-    assert result["mean_similarity_to_centroid"] == pytest.approx(1, abs=1e-3)
 
 
 DOCUMENTS, COPIES = 40, {7: 3, 12: 4, 30: 3, 39: 0}

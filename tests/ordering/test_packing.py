@@ -147,14 +147,6 @@ def test_best_fit_cuts_only_documents_longer_than_a_context_and_keeps_the_order_
         assert all(len({position // window for position, _ in row}) == 1 for row in rows)
 
 
-def test_the_rest_of_a_cut_document_is_not_predicted_from_the_document_before_it() -> None:
-    contexts = packed([[1, 2], list(range(10, 15))], length=5, packing=BestFitPacking())
-    inputs, targets = contexts.rows(np.arange(contexts.count))
-    assert inputs.tolist() == [[EOS, 1, 2, EOS, 14], [EOS, 10, 11, 12, 13]]
-    assert targets.tolist() == [[1, 2, EOS, -1, EOS], [10, 11, 12, 13, 14]]
-    assert contexts.documents_of(0) == [(0, 3), (1, 2)]
-
-
 def begins(sizes: list[int], length: int) -> list[int]:
     """Where contexts begin in a stream of groups of `sizes` tokens."""
     bounds = np.cumsum([0, *sizes]).tolist()

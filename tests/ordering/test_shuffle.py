@@ -147,6 +147,7 @@ def common_share(times: np.ndarray, other_times: np.ndarray) -> float:
 def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> None:
     packing = ConcatenatePacking(shuffle="contexts")
     assert common_share(*(read_at(cut(size, packing), packing, 45_000)[0] for size in (3, 8))) < 0.2
+    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
 
 
 def test_neighbours_of_the_order_are_a_window_apart_in_every_epoch_and_seed() -> None:
@@ -191,11 +192,6 @@ def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
     lengths = np.zeros(EOS + 1, dtype=np.int64)
     lengths[:6] = np.arange(6)
     return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
-
-
-def test_common_text_is_a_share_of_what_each_training_read() -> None:
-    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
-    assert common_shares(np.array([1, 0]), np.array([0, 5])) == common_shares(np.array([0]), np.array([0])) == (0, 0)
 
 
 def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:

@@ -1,4 +1,4 @@
-"""`tokenizer=existing`: a tokenizer that is there already, found, copied and encoded with."""
+"""`tokenizer=existing`: a tokenizer that exists already: located, copied and encoded with."""
 
 import json
 import shutil

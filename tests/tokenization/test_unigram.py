@@ -131,10 +131,10 @@ def test_seeds_are_the_substrings_counted_one_by_one(words: dict[str, int], long
     for piece, count in counts.items():
         for inner in {piece[:-1], piece[1:]}:
             around[inner] = max(around[inner], count)
-    wanted = [(-count * len(piece), piece) for piece, count in counts.items() if len(piece) > 1 and count > 1]
-    ordered = [piece for _, piece in sorted(wanted) if around[piece] < counts[piece]]
-    found = seed_pieces(list(words), list(words.values()), longest, limit)
-    assert found == [(piece, counts[piece]) for piece in ordered[:limit]]
+    candidates = [(-count * len(piece), piece) for piece, count in counts.items() if len(piece) > 1 and count > 1]
+    ordered = [piece for _, piece in sorted(candidates) if around[piece] < counts[piece]]
+    seeds = seed_pieces(list(words), list(words.values()), longest, limit)
+    assert seeds == [(piece, counts[piece]) for piece in ordered[:limit]]
 
 
 def test_the_share_that_is_pruned_a_round_changes_scores_and_has_bounds() -> None:
