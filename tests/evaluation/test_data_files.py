@@ -178,8 +178,10 @@ INVALID_TEXTS = [
 ]
 
 
-def test_invalid_texts_are_refused_by_file_and_line(tmp_path: Path) -> None:
+def test_texts_have_a_fingerprint_and_invalid_ones_are_refused_by_line(tmp_path: Path) -> None:
     evaluation = EvaluationConfig(tasks=(), texts=("books",), data=str(tmp_path))
+    write(tmp_path, "books", "test", TEXTS)
+    assert list(tasks_fingerprint(evaluation, FileDigests(tmp_path / "cache"))) == ["texts"]
     for records, message in INVALID_TEXTS:
         path = write(tmp_path, "books", "test", records)
         with pytest.raises(DataError) as error:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from paribus.checks import check_combinations
 from paribus.config.groups.evaluation import EvaluationConfig
@@ -277,4 +276,3 @@ def test_checkpoints_of_different_models_are_refused(root: Path, tokenizer: Toke
     save_model(build_model(replace(STAGE_MODEL, ffn_width=16), tokenizer.vocab_size, 1, eos_id=0), first)
     with pytest.raises(DataError, match=r"step_00000020 and .*step_00000030 are no checkpoints of one model"):
         scored(root, "averaged", EVALUATION)
-    assert load_file(first / WEIGHTS)
