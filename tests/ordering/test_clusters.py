@@ -53,11 +53,3 @@ def test_centroids_are_learned_from_a_sample_and_serve_all(tmp_path: Path) -> No
     documents = clustered(tmp_path, vectors, ClusterOrdering(clusters=12, fit_documents=90)).documents
     assert sorted(documents.tolist()) == list(range(900))
     assert (np.diff(label[documents]) != 0).sum() < 12
-
-
-def test_documents_without_a_direction_are_read_last(tmp_path: Path) -> None:
-    vectors, _ = blobs(60, 8, 3)
-    vectors[[0, 17, 40]] = 0
-    clusters = clustered(tmp_path, vectors, ClusterOrdering(clusters=4))
-    assert set(clusters.documents[-3:].tolist()) == {0, 17, 40}
-    assert clusters.without_direction == 3 and clusters.sizes.sum() == 57

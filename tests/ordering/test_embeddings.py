@@ -155,4 +155,4 @@ def test_an_encoder_that_gives_no_finite_numbers_is_named(tmp_path: Path, corpus
     torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
     model.save_pretrained(path)
     with pytest.raises(NumericalError, match=rf"The encoder in {path} gives vectors that are not finite"):
-        build(stage_context(tmp_path / "run", {"embedder": encoder_config(path)}, workers=2, corpus=corpus))
+        build(stage_context(tmp_path / "run", {"embedder": encoder_config(path)}, corpus=corpus))

@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering import nearest_gpu, neighbours
 from paribus.ordering.arrays import unit_rows
 from paribus.ordering.nearest import ExactShard, Vectors
-from paribus.ordering.nearest_gpu import DeviceShard, _Copy
+from paribus.ordering.nearest_gpu import DeviceShard, _Copy, _largest
 from paribus.ordering.neighbours import search_devices
 from support.neighbours import clustered, search
 
@@ -72,6 +72,15 @@ def test_lists_are_those_of_a_cpu_to_the_last_bit(columns: int, monkeypatch: pyt
             )
             assert np.array_equal(lists[0], expected[0]), name
             assert np.array_equal(lists[1].view(np.int32), expected[1].view(np.int32)), name
+
+
+def test_the_largest_are_found_by_maxima_of_groups() -> None:
+    for columns, count in [(6400, 10), (6400, 99), (6400, 100), (6401, 10), (63, 5), (64, 64)]:
+        products = torch.from_numpy(np.random.default_rng(4).standard_normal((3, columns)).astype(np.float32))
+        values, places = _largest(products, count)
+        assert torch.equal(values.sort(dim=1).values, products.topk(count, dim=1).values.flip(1))
+        assert torch.equal(products.gather(1, places), values)
+        assert all(len(set(row)) == count for row in places.tolist())
 
 
 def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
