@@ -36,46 +36,40 @@ def written(model: Any, texts: Sequence[str], *, batch: int, until: tuple[str, .
 @pytest.mark.parametrize("family", [LlamaModel, GPTNeoXModel])
 def test_texts_are_those_of_transformers_generate_whatever_the_batch(family: Any) -> None:
     model, coder, texts = tiny_model(257, 64, family=family), LetterCoder(), prompts(9)
-    theirs, expected = in_transformers(model), []
+    reference, expected = in_transformers(model), []
     for text in texts:
         ids = torch.from_numpy(coder.encode(text))[None]
         options = {"max_new_tokens": TOKENS, "do_sample": False, "eos_token_id": coder.eos_id, "pad_token_id": 0}
-        new = theirs.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
+        new = reference.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
         expected.append(coder.decode([identity for identity in new if identity != coder.eos_id]))
     for batch in (1, 4, 9):
-        assert [one.text for one in written(model, texts, batch=batch)] == expected
+        assert [answer.text for answer in written(model, texts, batch=batch)] == expected
 
 
-def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
+def test_a_text_ends_before_its_first_stop_string() -> None:
     model, texts = tiny_model(257, 64), prompts(6)
-    whole = [one.text for one in written(model, texts, batch=6)]
+    whole = [answer.text for answer in written(model, texts, batch=6)]
     stop = whole[0][3]
-    stopped = [one.text for one in written(model, texts, batch=6, until=(stop, "not there"))]
+    stopped = [answer.text for answer in written(model, texts, batch=6, until=(stop, "not there"))]
     assert stopped == [text.split(stop)[0] for text in whole]
     assert len({len(text) for text in stopped}) > 1
-    ids = LetterCoder().encode(texts[0])
-    ending = Generator(Scorer(model, 1), LetterCoder())
-    first = ending.write([GenerationRequest(texts[0], (), 1)])[0].text
-    with torch.inference_mode():
-        best = int(model.logits(torch.from_numpy(ids)[None])[0, -1].argmax())
-    assert first == LetterCoder().decode([best])
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", [1, 5])
 def test_a_batch_that_does_not_fit_is_halved_and_writes_the_same(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, texts, counts = tiny_model(257, 64), prompts(9), list[int]()
-    expected = [one.text for one in written(model, texts, batch=9)]
+    expected = [answer.text for answer in written(model, texts, batch=9)]
     whole = Generator._run
 
-    def short(self: Generator, batch: Any) -> list[str]:
+    def short_of_memory(self: Generator, batch: Any) -> list[str]:
         if len(batch._requests) > rows:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return whole(self, batch)
 
-    monkeypatch.setattr(Generator, "_run", short)
+    monkeypatch.setattr(Generator, "_run", short_of_memory)
     requests = [GenerationRequest(text, (), TOKENS) for text in texts]
-    found = Generator(Scorer(model, 9 * 64), LetterCoder()).write(requests, counts.append)
-    assert [one.text for one in found] == expected
+    answers = Generator(Scorer(model, 9 * 64), LetterCoder()).write(requests, counts.append)
+    assert [answer.text for answer in answers] == expected
     assert sum(counts) == len(texts) and max(counts) <= rows
 
 

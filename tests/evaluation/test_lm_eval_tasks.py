@@ -1,6 +1,7 @@
-"""Tasks of a user's directory and of lm-eval: what is found, refused, pinned and stored."""
+"""Tasks of a user's directory and of lm-eval: what is refused, pinned, stored and scored."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,16 @@ def stored(root: Path, evaluation: EvaluationConfig) -> Path:
     return root / "tasks"
 
 
-def test_a_task_of_a_directory_is_stored_as_ours_are(tmp_path: Path) -> None:
+def test_tasks_of_a_directory_are_stored_as_tasks_of_paribus_are(tmp_path: Path) -> None:
     evaluation = config(write_tasks(tmp_path / "own", CHOICES, WRITTEN), "colours", "follows", shots=(0, 1))
     assert check_evaluation(evaluation) == []
     tasks = stored(tmp_path, evaluation)
-    (first, *_), (shown, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
+    (item, *_), (example, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
     record = json.loads((tmp_path / "own" / "colours.jsonl").read_text().splitlines()[0])
-    assert first["query"] == f"Words: {record['question']}\nNext:"
-    assert first["choices"] == [record["a"], record["b"], record["c"]]
-    assert first["choices"][first["gold"]] == record[record["right"]]
-    assert shown["id"] == "train/1"
+    assert item["query"] == f"Words: {record['question']}\nNext:"
+    assert item["choices"] == [record["a"], record["b"], record["c"]]
+    assert item["choices"][item["gold"]] == record[record["right"]]
+    assert example["id"] == "train/1"
     about = yaml.safe_load((tasks / "colours.yaml").read_text())
     assert about["description"] == CHOICES["description"]
     assert [metric["metric"] for metric in about["metric_list"]] == ["acc", "acc_norm"]
@@ -55,73 +56,62 @@ def test_a_task_of_a_directory_is_stored_as_ours_are(tmp_path: Path) -> None:
 
 
 def test_without_a_file_of_examples_some_items_are_split_off(tmp_path: Path) -> None:
-    own = CHOICES | {"fewshot_split": "test"}
-    tasks = stored(tmp_path, config(write_tasks(tmp_path / "own", own), "colours", shots=(2,)))
-    scored, shown = (read_records(tasks / f"colours{part}.jsonl") for part in ("", ".fewshot"))
-    assert (len(scored), len(shown)) == (18, 6)
-    assert not {record["query"] for record in scored} & {record["query"] for record in shown}
+    own = write_tasks(tmp_path / "own", CHOICES | {"fewshot_split": "test"})
+    tasks = stored(tmp_path, config(own, "colours", shots=(2,)))
+    scored, examples = (read_records(tasks / f"colours{part}.jsonl") for part in ("", ".fewshot"))
+    assert (len(scored), len(examples)) == (18, 6)
+    assert not {record["query"] for record in scored} & {record["query"] for record in examples}
 
 
-def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> None:
+def test_the_fingerprint_follows_yaml_python_and_records_and_not_their_place(tmp_path: Path) -> None:
     task = write_tasks(tmp_path / "own", CHOICES) / "colours.yaml"
-    records, code = task.with_name("colours.jsonl"), task.with_name("helpers.py")
-    evaluation, digests = config(task.parent, "colours", shots=(2,)), FileDigests(tmp_path / "digests")
+    code, digests = task.with_name("helpers.py"), FileDigests(tmp_path / "digests")
 
-    def identity() -> str:
-        return json.dumps(tasks_fingerprint(evaluation, digests))
+    def fingerprint(directory: Path = task.parent) -> str:
+        return json.dumps(tasks_fingerprint(config(directory, "colours", shots=(2,)), digests))
 
-    found = [identity()]
+    fingerprints = [fingerprint()]
     task.write_text(task.read_text().replace("Next:", "Then:"))
-    found.append(identity())
-    write_records(records, 25, seed=1)
-    found.append(identity())
+    fingerprints.append(fingerprint())
+    write_records(task.with_name("colours.jsonl"), 25, seed=1)
+    fingerprints.append(fingerprint())
     task.write_text(task.read_text() + "process_docs: !function helpers.longer\n")
-    code.write_text("def longer(docs):\n    return docs\n")
-    found.append(identity())
-    code.write_text("def longer(docs):\n    return docs.select(range(3))\n")
-    found.append(identity())
-    assert len(set(found)) == len(found)
-    assert len(read_records(stored(tmp_path, evaluation) / "colours.jsonl")) == 3
-    moved = task.parent.rename(tmp_path / "moved")
-    assert json.dumps(tasks_fingerprint(config(moved, "colours", shots=(2,)), digests)) == found[-1]
+    for docs in ("docs", "docs.select(range(3))"):
+        code.write_text(f"def longer(docs):\n    return {docs}\n")
+        fingerprints.append(fingerprint())
+    assert len(set(fingerprints)) == 5
+    assert len(read_records(stored(tmp_path, config(task.parent, "colours", shots=(2,))) / "colours.jsonl")) == 3
+    assert fingerprint(task.parent.rename(tmp_path / "moved")) == fingerprints[-1]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_unsupported_tasks_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"output_type": "loglikelihood_rolling"}, "name its texts in evaluation.texts"),
         ({"metric_list": [{"metric": "mcc"}]}, "is measured by mcc alone"),
         ({"repeats": 4}, "asks 4 times"),
         ({"test_split": "test[:5]"}, "no name of a file"),
         ({"doc_to_target": None}, "lacks doc_to_target, of which its items are made"),
-    ],
-)
-def test_what_cannot_be_stored_is_refused_before_anything_runs(
-    tmp_path: Path, change: dict[str, Any], message: str
-) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | change)
-    ((path, found),) = check_evaluation(config(own, "colours", shots=(0,)))
-    assert path == "evaluation.tasks"
-    assert message in found
-
-
-def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Path) -> None:
+    ]
+    for number, (fields, message) in enumerate(cases):
+        own = write_tasks(tmp_path / str(number), CHOICES | fields)
+        ((path, problem),) = check_evaluation(config(own, "colours", shots=(0,)))
+        assert path == "evaluation.tasks" and message in problem
     own = write_tasks(tmp_path / "own", CHOICES)
     with (own / "colours.yaml").open("a") as file:
         file.write("process_docs: !function os.listdir\n")
-    ((_, found),) = check_evaluation(config(own, "colours"))
-    assert "!function os.listdir, which is no file below" in found
+    ((_, problem),) = check_evaluation(config(own, "colours"))
+    assert "!function os.listdir, which is no file below" in problem
 
 
-def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
+def test_unknown_names_of_tasks_are_refused_with_the_nearest(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
-    found = [message for _, message in check_evaluation(config(own, "colour", "piqa", "mmlu_astronomi"))]
-    assert "unknown task 'colour'; nearest: colours" in found[0]
-    assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
-    assert "nearest: mmlu_astronomy" in found[2]
-    assert found[2].endswith(f"evaluation.include_path={own}: colours, piqa")
-    ((_, unlike),) = check_evaluation(config(None, "colour"))
-    assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
+    messages = [message for _, message in check_evaluation(config(own, "colour", "piqa", "mmlu_astronomi"))]
+    assert "unknown task 'colour'; nearest: colours" in messages[0]
+    assert messages[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
+    assert "nearest: mmlu_astronomy" in messages[2]
+    assert messages[2].endswith(f"evaluation.include_path={own}: colours, piqa")
+    ((_, message),) = check_evaluation(config(None, "colour"))
+    assert message.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
 def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
@@ -130,60 +120,27 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
     command = ["corpus=pydocs_small", "experiment=demo", f"evaluation.include_path={own}", f"root={tmp_path}"]
     command += ["evaluation.tasks=[continuation,all_words,colours,mmlu_stem]"]
     command += ["+experiment.table.groups={words: [all_words]}", "+evaluation.shots_of={all_words: [1], shapes: [2]}"]
-    first = compose_command(parse(command)).jobs[0].config
-    tasks = first.evaluation.tasks
-    assert tasks is not None
-    assert tasks[:3] == ("continuation", "shapes", "colours")
-    assert len(tasks) == len(set(tasks)) == 3 + 19 and "mmlu_astronomy" in tasks
-    assert first.experiment is not None and first.experiment.table is not None
-    assert first.experiment.table.groups == {"words": ["colours", "shapes"]}
-    assert first.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
+    run = compose_command(parse(command)).jobs[0].config
+    assert run.evaluation.tasks is not None and run.evaluation.tasks[:3] == ("continuation", "shapes", "colours")
+    assert len(run.evaluation.tasks) == len(set(run.evaluation.tasks)) == 3 + 19
+    assert run.experiment is not None and run.experiment.table is not None
+    assert run.experiment.table.groups == {"words": ["colours", "shapes"]}
+    assert run.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
 
 
-def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
-    evaluation = config(None, "mmlu_astronomy", data=str(tmp_path), shots=(0, 2))
-    ((path, found),) = check_evaluation(evaluation)
-    assert path == "evaluation.data"
-    assert f"task mmlu_astronomy needs {tmp_path}/mmlu_astronomy/test.jsonl" in found
-    for split, number in (("test", 4), ("dev", 2)):
-        records = [
-            {"question": f" {split} {place}?", "choices": ["no", "yes", "both", "none"], "answer": place % 4}
-            for place in range(number)
-        ]
-        file = tmp_path / "mmlu_astronomy" / f"{split}.jsonl"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert check_evaluation(evaluation) == []
-    tasks = stored(tmp_path / "stage", evaluation)
-    assert [record["gold"] for record in read_records(tasks / "mmlu_astronomy.jsonl")] == [0, 1, 2, 3]
-    (shown, _) = read_records(tasks / "mmlu_astronomy.fewshot.jsonl")
-    assert shown["query"] == "dev 0?\nA. no\nB. yes\nC. both\nD. none\nAnswer:"
-    assert yaml.safe_load((tasks / "mmlu_astronomy.yaml").read_text())["fewshot_config"] == {"sampler": "first_n"}
-    with pytest.raises(ConfigurationError, match=r"asks for 3 examples .* has 2 \(in .*dev\.jsonl\)"):
-        tasks_fingerprint(
-            config(None, "mmlu_astronomy", data=str(tmp_path), shots=(3,)), FileDigests(tmp_path / "digests")
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "field"), [("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")]
-)
-@pytest.mark.parametrize("file", ["colours.jsonl", "examples.jsonl"])
-def test_a_null_that_a_text_would_show_as_a_word_is_refused(tmp_path: Path, text: str, field: str, file: str) -> None:
-    """A record that lacks the field has null there."""
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
-    rewrite(own / file, 4, {field: None})
-    with pytest.raises(DataError, match=rf"{file}, \w+ 5: ValueError: null in {field} would be the word None"):
-        stored(tmp_path, config(own, "colours", shots=(1,)))
-
-
-@pytest.mark.parametrize("text", ["{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"])
-def test_a_null_that_a_text_does_without_is_no_fault(tmp_path: Path, text: str) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
-    for file in ("colours.jsonl", "examples.jsonl"):
-        rewrite(own / file, 0, {"hint": "a hint"})
-    items = read_records(stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl")
-    assert len(items) == 24
+def test_a_missing_field_is_refused_where_a_prompt_would_show_it_as_none(tmp_path: Path) -> None:
+    texts = [("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")]
+    for number, file in enumerate(("colours.jsonl", "examples.jsonl")):
+        for text, field in texts:
+            own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
+            rewrite(own / file, 4, {field: None})
+            with pytest.raises(DataError, match=rf"{file}, \w+ 5: ValueError: null in {field} would be the word None"):
+                stored(tmp_path / f"{text}{number}", config(own, "colours", shots=(1,)))
+    for text in ("{% if hint %}{{hint}} {% endif %}{{question}}", "{{ hint or question }}"):
+        own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
+        for file in ("colours.jsonl", "examples.jsonl"):
+            rewrite(own / file, 0, {"hint": "a hint"})
+        assert len(read_records(stored(tmp_path / text, config(own, "colours", shots=(0,))) / "colours.jsonl")) == 24
 
 
 def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
@@ -194,29 +151,19 @@ def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def with_answers(folder: Path, answers: list[Any], examples: list[Any]) -> EvaluationConfig:
-    """The task whose records have these answers, as what `doc_to_target` names."""
-    own = write_tasks(folder / "own", CHOICES | {"doc_to_target": "right"})
-    for name, given in (("colours", answers), ("examples", examples)):
-        records = [json.loads(line) for line in (own / f"{name}.jsonl").read_text().splitlines()]
-        lines = [json.dumps(record | {"right": answer}) for record, answer in zip(records, given, strict=False)]
-        (own / f"{name}.jsonl").write_text("\n".join(lines))
-    return config(own, "colours", shots=(1,))
-
-
-@pytest.mark.parametrize(
-    ("answers", "examples", "told"),
-    [
-        ([3, 0], [0], r"colours.jsonl, item 1: .*is its answer the number of a choice\?"),
-        ([0, 3], [0], r"colours.jsonl, item 2: .* must be one of 3 choices, not 3"),
-        ([0, 1], [0, 3], r"examples.jsonl, example 2: .* must be one of 3 choices, not 3"),
-    ],
-)
-def test_an_answer_that_is_no_choice_is_told_by_file_and_item(
-    answers: list[int], examples: list[int], told: str, tmp_path: Path
-) -> None:
-    with pytest.raises(DataError, match=told):
-        stored(tmp_path, with_answers(tmp_path, answers, examples))
+def test_an_answer_that_is_no_choice_is_refused_by_file_and_item(tmp_path: Path) -> None:
+    for name, line, answer, message in [
+        ("colours", 0, 3, r"colours.jsonl, item 1: .*is its answer the number of a choice\?"),
+        ("colours", 1, 3, r"colours.jsonl, item 2: .* must be one of 3 choices, not 3"),
+        ("examples", 1, 3, r"examples.jsonl, example 2: .* must be one of 3 choices, not 3"),
+    ]:
+        own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "right"}, number=2)
+        for file in ("colours", "examples"):
+            for place in range(2):
+                rewrite(own / f"{file}.jsonl", place, {"right": 0})
+        rewrite(own / f"{name}.jsonl", line, {"right": answer})
+        with pytest.raises(DataError, match=message):
+            stored(tmp_path / f"{name}{line}", config(own, "colours", shots=(1,)))
 
 
 SEED, STEP, SHOTS = 1234, 20, (0, 1)
@@ -242,10 +189,10 @@ def ours(root: Path, evaluation: EvaluationConfig) -> dict[tuple[str, int, str],
     """Values of items in order, by task, shots and metric."""
     build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
     build_scores(stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
-    found: dict[tuple[str, int, str], list[float]] = {}
+    values: dict[tuple[str, int, str], list[float]] = {}
     for row in pq.read_table(root / "evaluation" / "items.parquet").to_pylist():
-        found.setdefault((row["task"], row["shots"], row["metric"]), []).append(row["value"])
-    return found
+        values.setdefault((row["task"], row["shots"], row["metric"]), []).append(row["value"])
+    return values
 
 
 def theirs(root: Path, include_path: Path, task: str, shots: int) -> list[dict[str, Any]]:
@@ -268,16 +215,15 @@ def test_multiple_choice_of_a_directory_has_lm_evals_accuracy_and_likelihoods(
 ) -> None:
     own = write_tasks(root / "own", CHOICES)
     monkeypatch.chdir(own)
-    evaluation = EvaluationConfig(tasks=("colours",), include_path=str(own), shots=SHOTS, heldout_documents=10)
-    found = ours(root, evaluation)
+    values = ours(root, config(own, "colours", shots=SHOTS))
     for shots in SHOTS:
         expected = theirs(root, own, "colours", shots)
         for metric in ("acc", "acc_norm"):
-            assert found["colours", shots, metric] == [sample[metric] for sample in expected]
+            assert values["colours", shots, metric] == [sample[metric] for sample in expected]
         logs = np.array([[answer[0] for answer in sample["filtered_resps"]] for sample in expected])
         right = logs[np.arange(len(logs)), [int(sample["target"]) for sample in expected]]
         bits = (np.log(np.exp(logs).sum(axis=1)) - right) / np.log(2)
-        np.testing.assert_allclose(found["colours", shots, "choice_bits"], bits, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(values["colours", shots, "choice_bits"], bits, rtol=1e-4, atol=1e-4)
 
 
 def test_written_answers_of_a_directory_are_lm_evals(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,40 +231,42 @@ def test_written_answers_of_a_directory_are_lm_evals(root: Path, monkeypatch: py
     own = write_tasks(root / "own", WRITTEN)
     monkeypatch.chdir(own)
     written = [sample["filtered_resps"][0] for sample in theirs(root, own, "follows", 0) if sample["filter"] == "whole"]
-    records = [json.loads(line) for line in (own / "colours.jsonl").read_text().splitlines()]
-    lines = [json.dumps(record | {"b": text}) for record, text in zip(records[::2], written[::2], strict=True)]
-    rest = [json.dumps(record) for record in records[1::2]]
-    (own / "colours.jsonl").write_text("".join(f"{line}\n" for line in (*lines, *rest)))
-    evaluation = EvaluationConfig(tasks=("follows",), include_path=str(own), shots=SHOTS, heldout_documents=10)
-    found = ours(root, evaluation)
+    for line in range(0, len(written), 2):
+        rewrite(own / "colours.jsonl", line, {"b": written[line]})
+    values = ours(root, config(own, "follows", shots=SHOTS))
     for shots in SHOTS:
         expected = theirs(root, own, "follows", shots)
         for way, metric in (("whole", "exact_match"), ("word", "exact_match_word")):
-            values = [sample["exact_match"] for sample in expected if sample["filter"] == way]
-            assert found["follows", shots, metric] == values
-    assert sum(found["follows", 0, "exact_match"]) >= len(lines)
+            samples = [sample["exact_match"] for sample in expected if sample["filter"] == way]
+            assert values["follows", shots, metric] == samples
+    assert sum(values["follows", 0, "exact_match"]) >= len(written) // 2
 
 
-def test_a_task_of_lm_eval_has_its_own_numbers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_of_lm_eval_has_its_items_examples_and_scores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """lm-eval is given the same records in place of the hub's."""
-    records = {
-        split: [
-            {
-                "question": f"{WORDS[place % 12]} {split}?",
-                "choices": list(WORDS[place : place + 4]),
-                "answer": place % 4,
-            }
-            for place in range(8)
+    data = root / "data"
+    evaluation = config(None, "mmlu_astronomy", data=str(data), shots=(0, 2))
+    data.mkdir()
+    ((path, problem),) = check_evaluation(evaluation)
+    assert path == "evaluation.data"
+    assert f"task mmlu_astronomy needs {data}/mmlu_astronomy/test.jsonl" in problem
+    (data / "mmlu_astronomy").mkdir()
+    splits = {}
+    for split, number in (("test", 8), ("dev", 2)):
+        records = [
+            {"question": f" {WORDS[place]} {split}?", "choices": list(WORDS[place : place + 4]), "answer": place % 4}
+            for place in range(number)
         ]
-        for split in ("test", "dev")
-    }
-    for split, found in records.items():
-        file = root / "data" / "mmlu_astronomy" / f"{split}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("".join(json.dumps(record) + "\n" for record in found))
-    evaluation = EvaluationConfig(tasks=("mmlu_astronomy",), data=str(root / "data"), shots=(2,), heldout_documents=10)
+        (data / "mmlu_astronomy" / f"{split}.jsonl").write_text("\n".join(map(json.dumps, records)))
+        splits[split] = datasets.Dataset.from_list(records)
+    assert check_evaluation(evaluation) == []
+    with pytest.raises(ConfigurationError, match=r"asks for 3 examples .* has 2 \(in .*dev\.jsonl\)"):
+        tasks_fingerprint(replace(evaluation, shots=(3,)), FileDigests(root / "digests"))
     values = ours(root, evaluation)
-    splits = {split: datasets.Dataset.from_list(found) for split, found in records.items()}
+    (example, _) = read_records(root / "tasks" / "mmlu_astronomy.fewshot.jsonl")
+    assert example["query"] == "order dev?\nA. order\nB. token\nC. corpus\nD. merge\nAnswer:"
+    about = yaml.safe_load((root / "tasks" / "mmlu_astronomy.yaml").read_text())
+    assert about["fewshot_config"] == {"sampler": "first_n"}
     monkeypatch.setattr(datasets, "load_dataset", lambda **_: splits)
     samples = theirs(root, OWN_TASKS / "mmlu" / "default", "mmlu_astronomy", 2)
     assert values["mmlu_astronomy", 2, "acc"] == [sample["acc"] for sample in samples]

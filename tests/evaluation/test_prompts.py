@@ -13,12 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import DataError
 from paribus.evaluation import prompts
 from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
 from paribus.evaluation.pairs import encode_choices
 from paribus.evaluation.prompts import (
-    EncodedRequests,
     ItemTokens,
     Spellings,
     build_prompts,
@@ -29,7 +27,6 @@ from paribus.evaluation.prompts import (
 from paribus.evaluation.rows import choice_bits
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.evaluations import (
     WORDS,
@@ -73,45 +70,35 @@ def probability_of_text(model: Any, before: list[int], text: bytes) -> float:
     return total
 
 
-def score(model: Any, requests: list[tuple[str, str]], encoder: Any = None, batch: int = 8) -> list[float]:
+@pytest.fixture
+def model() -> Any:
+    return tiny_model(EOS + 1, CONTEXT_LENGTH)
+
+
+def score(model: Any, requests: list[tuple[str, str]]) -> list[float]:
     """Scores of requests, all of one item."""
-    encoded = encode_requests(encoder or Longest(), CONTEXT_LENGTH, [(("t", 0), *request) for request in requests])
-    answers: list[float] = encoded.score(Scorer(model, 64 * batch)).log_probability.tolist()
-    return answers
+    encoded = encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), *request) for request in requests])
+    scores: list[float] = encoded.score(Scorer(model, 512)).log_probability.tolist()
+    return scores
 
 
-@pytest.mark.parametrize("text", [b"a", b"b", b"ab", b"bb", b"aab"])
-def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(text: bytes) -> None:
-    model, before = tiny_model(EOS + 1, CONTEXT_LENGTH), [EOS, 1, 3]
-    logs, omitted = text_log_probabilities(
-        Scorer(model, 192), Spellings(Longest().token_bytes()), [(np.array(before), text)]
-    )
-    assert math.exp(logs[0]) == pytest.approx(probability_of_text(model, before, text), rel=1e-5)
-    assert omitted == 0.0
+def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(model: Any) -> None:
+    before, spellings = [EOS, 1, 3], Spellings(Longest().token_bytes())
+    for text in (b"a", b"b", b"ab", b"bb", b"aab"):
+        logs, omitted = text_log_probabilities(Scorer(model, 192), spellings, [(np.array(before), text)])
+        assert math.exp(logs[0]) == pytest.approx(probability_of_text(model, before, text), rel=1e-5), text
+        assert omitted == 0.0
 
 
-def test_a_continuation_is_scored_given_the_text_of_its_context() -> None:
-    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
-    assert [Longest().encode(text).tolist() for text in ("bba", "bbaab")] == [[4], [4, 3]]
+def test_a_continuation_is_scored_given_the_text_of_its_context(model: Any) -> None:
     assert [Longest().encode(text).tolist() for text in ("ba", "baab")] == [[1, 0], [1, 5]]
     joint = brute_force(model, [1], [5])[0]
     given = math.log(probability_of_text(model, [1], b"a"))
     assert score(model, [("ba", "ab")]) == [pytest.approx(joint - given, abs=1e-5)]
 
 
-def test_whatever_may_follow_a_text_has_probability_one() -> None:
-    model, before, text = tiny_model(EOS + 1, CONTEXT_LENGTH), [3], b"aa"
-    covering = [[0, 0], [0, 2], [0, 3], [0, 5], [2], [5]]
-    given = text_log_probabilities(Scorer(model, 512), Spellings(Longest().token_bytes()), [(np.array(before), text)])[
-        0
-    ]
-    assert sum(math.exp(brute_force(model, before, ids)[0] - given[0]) for ids in covering) == pytest.approx(
-        1, abs=1e-5
-    )
-
-
-def test_choices_of_an_item_have_the_same_context_and_keep_the_order_of_their_joint_probabilities() -> None:
-    model, choices = tiny_model(EOS + 1, CONTEXT_LENGTH), ["a", "b", "ab"]
+def test_choices_of_an_item_are_scored_after_one_context_in_the_order_of_their_joint_probabilities(model: Any) -> None:
+    choices = ["a", "b", "ab"]
     assert [Longest().encode("bb" + text).tolist() for text in ("", *choices)] == [[1, 1], [4], [1, 1, 1], [4, 1]]
     encoded = encode_choices(Longest().encode, EOS, "bb", choices)
     assert (encoded.context.tolist(), encoded.rest.tolist(), encoded.crossing) == ([EOS], [1, 1], 2)
@@ -122,44 +109,25 @@ def test_choices_of_an_item_have_the_same_context_and_keep_the_order_of_their_jo
     assert choice_bits(scores, 2) == pytest.approx(choice_bits(joint, 2), abs=1e-5)
 
 
-def test_where_no_token_crosses_the_score_is_that_of_the_tokens() -> None:
-    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
-    encoded = encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), "ab", "ab"), (("t", 1), "", "ab")])
-    assert not encoded.crossings
-    assert not encoded.crossed
-    expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOS], [3])[0]]
-    assert encoded.score(Scorer(model, 512)).log_probability == pytest.approx(expected, abs=1e-5)
-
-
-def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning() -> None:
+def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning(model: Any) -> None:
     requests = [(("t", 0), "b" * 40 + "aba", continuation) for continuation in ("ab", "abb" * 4)]
     encoded = encode_requests(Longest(), CONTEXT_LENGTH, requests)
     assert encoded.truncated == {("t", 0)}
     assert {pair.context.tobytes() for pair in encoded.pairs} == {encoded.crossings[0].context.tobytes()}
     assert all(len(pair.context) + len(pair.continuation) - 1 <= CONTEXT_LENGTH for pair in encoded.pairs)
-    assert np.isfinite(encoded.score(Scorer(tiny_model(EOS + 1, CONTEXT_LENGTH), 256)).log_probability).all()
+    assert np.isfinite(encoded.score(Scorer(model, 256)).log_probability).all()
 
 
-def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_is_told(
-    monkeypatch: pytest.MonkeyPatch,
+def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_is_returned(
+    model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, question = tiny_model(EOS + 1, CONTEXT_LENGTH), [(np.array([EOS]), b"aabaabba")]
+    question = [(np.array([EOS]), b"aabaabba")]
     scorer, spellings = Scorer(model, 1024), Spellings(Longest().token_bytes())
     (exact,), nothing = text_log_probabilities(scorer, spellings, question)
     monkeypatch.setattr(prompts, "MOST_SEQUENCES", 3)
-    (some,), omitted = text_log_probabilities(scorer, spellings, question)
+    (estimate,), omitted = text_log_probabilities(scorer, spellings, question)
     assert nothing < 1e-6 < omitted < 0.5
-    assert exact - 2 * omitted < some < exact
-
-
-def test_tokens_whose_bytes_are_not_the_texts_are_refused_by_task_and_item() -> None:
-    class Nameless(Longest):
-        def token_bytes(self) -> list[bytes]:
-            return [b""] * (EOS + 1)
-
-    with pytest.raises(DataError, match=r"task t, item 3: a token crosses .* evaluation\.tasks"):
-        encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ba", "ab")])
-    assert isinstance(encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ab", "ab")]), EncodedRequests)
+    assert exact - 2 * omitted < estimate < exact
 
 
 EVALUATION = EvaluationConfig(continuation_items=20, heldout_documents=10)
@@ -175,44 +143,30 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train(TEXTS, vocab_size=300, pretokenizer=pretokenizer, special_tokens=end)
 
 
-def prompts_of(root: Path, tokenizer: Tokenizer) -> tuple[StageContext, dict[str, Any]]:
-    write_drawn_corpus(root)
-    build_tasks(stage_context(root, EVALUATION, "tasks", "corpus"))
-    tokenizer.save(root / "tokens" / "tokenizer")
-    context = stage_context(root, EVALUATION, "prompts", "tokens", "tasks")
-    build_prompts(context)
-    return context, json.loads((context.output / "prompts.json").read_text())["tasks"]["continuation"]
-
-
 def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    _, counted = prompts_of(tmp_path, tokenizer)
+    write_drawn_corpus(tmp_path)
+    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    tokenizer.save(tmp_path / "tokens" / "tokenizer")
+    build_prompts(stage_context(tmp_path, EVALUATION, "prompts", "tokens", "tasks"))
+    counted = json.loads((tmp_path / "prompts" / "prompts.json").read_text())["tasks"]["continuation"]
     write_checkpoints(tmp_path, tokenizer, steps=(10,))
-    scores = stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus")
-    build_scores(scores)
-    scored = json.loads((scores.output / "statistics.json").read_text())["tasks"]["continuation"]
+    build_scores(stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus"))
+    scored = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())["tasks"]["continuation"]
     assert counted["crossed_items"] == scored["crossed_items"]["0"]
     assert counted["crossed_choices"] == scored["crossed_choices"]["0"]
-    assert counted["long_prompts"] == {shots: len(cut) for shots, cut in scored["truncated_items"].items()}
+    assert counted["long_prompts"] == {shots: len(items) for shots, items in scored["truncated_items"].items()}
     assert (counted["items"], counted["choices"]) == (20, 80)
 
 
-def cut(tokenizer: Any, record: dict[str, Any], delimiter: str) -> ItemTokens:
-    return item_tokens(tokenizer, lambda: Spellings(tokenizer.token_bytes()), record, delimiter, ("t", 0))
-
-
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
+def test_tokens_of_every_kind_of_item_include_the_delimiter_before_its_answer(tmp_path: Path) -> None:
+    encoder = ByteEncoder()
+    items: list[tuple[AnyItem, ItemTokens]] = [
         (Item("1", "four", ("a", "bb"), 0), ItemTokens(4 + 3, 2, 0)),
         (BlankItem("2", ("four", "a"), "bb", 0), ItemTokens(4 + 3, 2, 0)),
         (TextItem("3", "four", "12"), ItemTokens(4 + 3, 1, 0)),
         (AnswerItem("4", "four", (("1", "1"), ("1",))), ItemTokens(4 + 5, 0, 0)),
-        (Item("5", "four", ("a", "ar"), 0), ItemTokens(4 + 3, 2, 0)),
-    ],
-)
-def test_every_kind_of_item_is_cut_with_what_joins_its_answer(
-    tmp_path: Path, item: AnyItem, expected: ItemTokens
-) -> None:
-    write_records(tmp_path / "items.jsonl", [asdict(item)])
-    (record,) = read_records(tmp_path / "items.jsonl")
-    assert cut(ByteEncoder(), record, " ") == expected
+    ]
+    for item, expected in items:
+        write_records(tmp_path / "items.jsonl", [asdict(item)])
+        (record,) = read_records(tmp_path / "items.jsonl")
+        assert item_tokens(encoder, lambda: Spellings(encoder.token_bytes()), record, " ", ("t", 0)) == expected, item

@@ -1,31 +1,78 @@
-"""Scores and fine-tuning of several processes, which are those of one."""
+"""Scores and fine-tuning of several processes, which are those of one.
+
+The launcher of processes handles signals and changes the environment, so each stage runs in a process of its own: this
+file is also the program `python test_stage_processes.py ROOT SCENARIO PROCESSES`. What a stage reported is written
+beside its artefact.
+"""
 
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
-from safetensors.numpy import load_file, save_file
 
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import ParibusError
+from paribus.evaluation.stage import build_scores, build_tasks
+from paribus.tokenization import Tokenizer
+from support.benchmark_records import RECORDS
+from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
+from support.finetunings import finetuning_config, run_data, run_finetuned, write_checkpoint, write_task
 from support.forked import PATHS, Forked, members_below
 from support.stages import files
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
-SCENARIOS = Path(__file__).with_name("shared_scoring.py")
 
 
-def begin(root: Path, name: str, processes: int) -> Forked:
+def score_texts(root: Path, processes: int) -> None:
+    """Choices, written answers and held-out text."""
+    data = root / "data"
+    evaluation = EvaluationConfig(
+        tasks=("continuation", "squad"), data=str(data), continuation_items=20, shots=(0, 1), heldout_documents=20,
+        device="cpu", processes=processes, batch_tokens=512, last_checkpoints=2,
+    )  # fmt: skip
+    if not (root / "tasks").exists():
+        (data / "squad").mkdir(parents=True)
+        for split, records in (("validation", 7), ("train", 1)):
+            lines = [json.dumps(RECORDS["squad"] | {"question": f"{split} {WORDS[i]}?"}) for i in range(records)]
+            (data / "squad" / f"{split}.jsonl").write_text("\n".join(lines))
+        write_drawn_corpus(root)
+        tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=300, special_tokens=["<|endoftext|>"])
+        write_checkpoints(root, tokenizer)
+        build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+    context = stage_context(root, evaluation, f"evaluation{processes}", "corpus", "tasks", "training")
+    result = build_scores(context)
+    reported = sorted(context.listener.metrics)  # type: ignore[attr-defined]
+    (root / f"evaluation{processes}.json").write_text(json.dumps([result, reported]))
+
+
+def finetune(root: Path, processes: int) -> None:
+    """Three tasks, of which two are fine-tuned on at once."""
+    tasks = ("qasper", "narrative_qa", "contract_nli")
+    config = finetuning_config(root, tasks=tasks, processes=processes)
+    if not (root / "data").exists():
+        for number, task in enumerate(tasks):
+            write_task(root, task, examples=6 + 3 * number)
+        write_checkpoint(root)
+        run_data(root, config)
+    run_finetuned(root, config, f"finetuning{processes}")
+
+
+SCENARIOS = {"texts": score_texts, "finetuning": finetune}
+
+
+def start(root: Path, scenario: str, processes: int) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": str(processes)}
-    environment["PYTHONPATH"] = f"{PATHS}:{SCENARIOS.parent}"
-    return Forked([str(SCENARIOS), str(root), name, str(processes)], env=environment, members=2)
+    environment["PYTHONPATH"] = f"{PATHS}:{Path(__file__).parent}"
+    return Forked([__file__, str(root), scenario, str(processes)], env=environment, members=2)
 
 
-def run(root: Path, name: str, processes: int) -> str:
-    process = begin(root, name, processes)
+def run(root: Path, scenario: str, processes: int) -> str:
+    process = start(root, scenario, processes)
     output, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     return output
@@ -33,52 +80,47 @@ def run(root: Path, name: str, processes: int) -> str:
 
 def reported(path: Path) -> list[tuple[str, float, int]]:
     """All metrics but those of time."""
-    found = sorted(map(tuple, json.loads(path.read_text())))
-    return [metric for metric in found if not metric[0].endswith(TIMES)]
+    metrics = sorted(map(tuple, json.loads(path.read_text())))
+    return [metric for metric in metrics if not metric[0].endswith(TIMES)]
+
+
+def resume(root: Path) -> None:
+    """Fine-tune to the end in two processes, if these were stopped, and in one; both end with the same bytes."""
+    if not (root / "finetuning2" / "statistics.json").exists():
+        (root / "finetuning2").rmdir()
+        assert run(root, "finetuning", 2) == ""
+    assert run(root, "finetuning", 1) == ""
+    assert files(root / "finetuning1") == files(root / "finetuning2")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["texts", "pairs"])
-def test_two_processes_score_to_the_bytes_of_one(name: str, tmp_path: Path) -> None:
+def test_two_processes_score_to_the_bytes_of_one(tmp_path: Path) -> None:
     for processes in (1, 2):
-        assert run(tmp_path, name, processes) == ""
+        assert run(tmp_path, "texts", processes) == ""
     assert (tmp_path / "evaluation2.work" / "group").is_dir()
-    one, two = (files(tmp_path / f"evaluation{processes}") for processes in (1, 2))
-    assert {"heldout.parquet", "items.parquet", "statistics.json"} <= one.keys()
-    assert one == two
+    of_one, of_two = (files(tmp_path / f"evaluation{processes}") for processes in (1, 2))
+    assert {"heldout.parquet", "items.parquet", "statistics.json"} <= of_one.keys()
+    assert of_one == of_two
     results = [json.loads((tmp_path / f"evaluation{processes}.json").read_text()) for processes in (1, 2)]
     assert results[0] == results[1]
     assert len(results[0][1]) > 3
 
 
 @pytest.mark.slow
-def test_what_one_of_two_finds_wrong_is_told_and_nothing_is_written(tmp_path: Path) -> None:
-    assert run(tmp_path, "texts", 1) == ""
-    for path in (tmp_path / "training").glob("step_*/model.safetensors"):
-        weights = load_file(path)
-        weights["lm_head.weight"] = np.full_like(weights["lm_head.weight"], np.nan)
-        save_file(weights, path, {"format": "pt"})
-    said = run(tmp_path, "texts", 2)
-    assert said.startswith("NumericalError: the model's output is not a number")
-    assert "(process " in said
-    assert not list((tmp_path / "evaluation2").iterdir())
-
-
-@pytest.mark.slow
-def test_tasks_that_are_fine_tuned_on_at_once_end_with_the_bytes_of_one_after_the_other(tmp_path: Path) -> None:
+def test_tasks_fine_tuned_on_at_once_end_with_the_bytes_of_one_after_the_other(tmp_path: Path) -> None:
     for processes in (1, 2):
         assert run(tmp_path, "finetuning", processes) == ""
-    taken = sorted(path.stem for path in (tmp_path / "finetuning2.work" / "group").glob("*.taken"))
-    assert taken == ["contract_nli", "narrative_qa", "qasper"]
+    tasks = sorted(path.stem for path in (tmp_path / "finetuning2.work" / "group").glob("*.taken"))
+    assert tasks == ["contract_nli", "narrative_qa", "qasper"]
     assert files(tmp_path / "finetuning1") == files(tmp_path / "finetuning2")
-    one, two = (reported(tmp_path / f"finetuning{number}.reported.json") for number in (1, 2))
-    assert one == two
-    assert {name.split("/")[1] for name, _, _ in one} >= set(taken)
+    of_one, of_two = (reported(tmp_path / f"finetuning{number}.reported.json") for number in (1, 2))
+    assert of_one == of_two
+    assert {name.split("/")[1] for name, _, _ in of_one} >= set(tasks)
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_ends_all_and_what_is_finished_stays(tmp_path: Path) -> None:
-    process = begin(tmp_path, "finetuning", 2)
+def test_a_killed_process_ends_all_and_finished_tasks_are_not_repeated(tmp_path: Path) -> None:
+    process = start(tmp_path, "finetuning", 2)
     work = tmp_path / "finetuning2.work"
     while not list(work.glob("*.json")):
         assert process.poll() is None, process.communicate()
@@ -87,18 +129,14 @@ def test_a_process_that_is_killed_ends_all_and_what_is_finished_stays(tmp_path: 
     output, errors = process.communicate(timeout=60)
     if "InfrastructureError" in output:
         assert "was killed from outside" in output, errors
-    kept = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json")}
-    if not (tmp_path / "finetuning2" / "statistics.json").exists():
-        (tmp_path / "finetuning2").rmdir()
-        assert run(tmp_path, "finetuning", 2) == ""
-    assert {name: (work / name).stat().st_mtime_ns for name in kept} == kept
-    assert run(tmp_path, "finetuning", 1) == ""
-    assert files(tmp_path / "finetuning1") == files(tmp_path / "finetuning2")
+    finished = {path: path.stat().st_mtime_ns for path in work.glob("*.json")}
+    resume(tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 
 @pytest.mark.slow
-def test_tasks_that_are_asked_to_end_save_their_steps_and_go_on_to_the_same_bytes(tmp_path: Path) -> None:
-    process, work = begin(tmp_path, "finetuning", 2), tmp_path / "finetuning2.work"
+def test_tasks_stopped_by_a_signal_save_their_steps_and_resume_to_the_same_bytes(tmp_path: Path) -> None:
+    process, work = start(tmp_path, "finetuning", 2), tmp_path / "finetuning2.work"
     while not list(work.glob("*/metrics.jsonl")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.005)
@@ -106,7 +144,11 @@ def test_tasks_that_are_asked_to_end_save_their_steps_and_go_on_to_the_same_byte
     output, errors = process.communicate(timeout=60)
     if not (tmp_path / "finetuning2" / "statistics.json").exists():
         assert output.startswith("InterruptedRunError: stopped by a signal"), errors
-        (tmp_path / "finetuning2").rmdir()
-        assert run(tmp_path, "finetuning", 2) == ""
-    assert run(tmp_path, "finetuning", 1) == ""
-    assert files(tmp_path / "finetuning1") == files(tmp_path / "finetuning2")
+    resume(tmp_path)
+
+
+if __name__ == "__main__":
+    try:
+        SCENARIOS[sys.argv[2]](Path(sys.argv[1]), int(sys.argv[3]))
+    except ParibusError as error:
+        print(f"{type(error).__name__}: {error}")  # noqa: T201

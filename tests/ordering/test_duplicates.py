@@ -5,13 +5,13 @@ import itertools
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from datasketch import MinHash, MinHashLSH
+from datasketch import MinHash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,13 +20,9 @@ from paribus.corpus.artifact import CorpusArtifact, corpus_parts
 from paribus.errors import DataError
 from paribus.ordering.arrays import NeighbourLists, write_neighbours
 from paribus.ordering.duplicates import (
-    Bands,
     Duplicates,
-    Groups,
-    buckets,
     build,
     embedding_pairs,
-    equal_pairs,
     group,
     linked,
     minhash_pairs,
@@ -54,75 +50,48 @@ def variants(groups: int, generator: np.random.Generator) -> list[str]:
     return [texts[number] for number in generator.permutation(len(texts))]
 
 
-def all_pairs(count: int) -> Iterator[tuple[int, int]]:
-    return itertools.combinations(range(count), 2)
-
-
-def components(count: int, pairs: list[tuple[int, int]]) -> list[int]:
-    smallest = list(range(count))
+def components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
+    """The smallest document that each is connected to."""
+    pairs, smallest = list(pairs), list(range(count))
     for _ in range(count):
         for i, j in pairs:
             smallest[i] = smallest[j] = min(smallest[i], smallest[j])
     return smallest
 
 
-def found_groups(tmp_path: Path, texts: list[str], config: MinHashDuplicates) -> list[int]:
+def alike(rows: np.ndarray, threshold: float) -> list[tuple[int, int]]:
+    """All pairs of rows that agree in so many places."""
+    pairs = itertools.combinations(range(len(rows)), 2)
+    return [(i, j) for i, j in pairs if (rows[i] == rows[j]).mean() >= threshold]
+
+
+def minhash_groups(tmp_path: Path, texts: list[str], config: MinHashDuplicates) -> list[int]:
     corpus = write_corpus(tmp_path / "corpus", texts, group_bytes=300, shard_bytes=9000)
     parts = [sign_part(config, part) for part in corpus_parts(CorpusArtifact(corpus), tmp_path / "parts")]
     assert len(parts) > 2
     return group(len(texts), minhash_pairs(parts, config, SilentListener())).first.tolist()
 
 
-def test_a_shingle_is_a_run_of_words() -> None:
+def test_a_shingle_is_a_run_of_words_and_texts_without_words_are_like_themselves_alone() -> None:
     assert shingles("The cat  sat,\non the mat", 5) == {b"the cat sat on the", b"cat sat on the mat"}
     assert shingles("a b a b a b", 2) == {b"a b", b"b a"}
-
-
-def test_a_text_without_a_word_is_only_like_itself() -> None:
     assert shingles("", 3) != shingles("!?", 3) != shingles("?!", 3)
     assert len(shingles("", 3)) == 1 and shingles("!?", 3) == shingles("!?", 3)
 
 
 def test_signatures_are_those_of_datasketch_one_text_at_a_time() -> None:
-    texts = variants(3, np.random.default_rng(0))
-    signatures = sign([*texts, ""], MinHashDuplicates(permutations=16, shingle=3))
+    texts = [*variants(3, np.random.default_rng(0)), ""]
+    signatures = sign(texts, MinHashDuplicates(permutations=16, shingle=3))
     assert signatures.shape == (22, 16) and signatures.dtype == np.uint64
-    for text, signature in zip([*texts, ""], signatures, strict=True):
-        single = MinHash(
-            16,
-            scheme="affine64",
-            hashfunc=lambda shingle: int.from_bytes(hashlib.blake2b(shingle, digest_size=8).digest(), "little"),
-        )
+
+    def hash_of(shingle: bytes) -> int:
+        return int.from_bytes(hashlib.blake2b(shingle, digest_size=8).digest(), "little")
+
+    for text, signature in zip(texts, signatures, strict=True):
+        single = MinHash(16, scheme="affine64", hashfunc=hash_of)
         for shingle in shingles(text, 3):
             single.update(shingle)
         assert np.array_equal(signature, single.hashvalues)
-
-
-@pytest.mark.parametrize("threshold", [0.05, 0.3, 0.5, 0.8, 0.95, 1.0])
-@pytest.mark.parametrize("permutations", [1, 2, 64, 128, 250])
-def test_bands_find_pairs_at_the_threshold(threshold: float, permutations: int) -> None:
-    bands = Bands.of(MinHashDuplicates(threshold=threshold, permutations=permutations))
-    assert 0 < bands.count * bands.rows <= permutations
-    recall = 1 - (1 - threshold**bands.rows) ** bands.count
-    assert recall >= 0.99 or bands.rows == 1
-    longer = bands.rows + 1
-    assert longer > permutations or 1 - (1 - threshold**longer) ** (permutations // longer) < 0.99
-
-
-def test_candidates_are_those_of_the_index_of_datasketch() -> None:
-    config = MinHashDuplicates(threshold=0.6, permutations=64, shingle=2)
-    signatures, bands = sign(variants(8, np.random.default_rng(2)), config), Bands.of(config)
-    index = MinHashLSH(num_perm=64, params=(bands.count, bands.rows))
-    hashes = [MinHash(hashvalues=row, scheme="affine64") for row in signatures]
-    for number, single in enumerate(hashes):
-        index.insert(number, single)
-    expected = {(i, j) for i, single in enumerate(hashes) for j in index.query(single) if i < j}
-    alone, found = np.arange(len(hashes)), set()
-    for band in bands.slices:
-        _, keys = np.unique(signatures[:, band], axis=0, return_inverse=True)
-        for bucket in buckets(alone, keys.ravel().astype(np.uint64), alone):
-            found |= set(itertools.combinations(bucket.tolist(), 2))
-    assert found == expected and len(found) > 20
 
 
 def test_documents_of_a_bucket_are_linked_as_by_comparing_all_of_them() -> None:
@@ -130,13 +99,13 @@ def test_documents_of_a_bucket_are_linked_as_by_comparing_all_of_them() -> None:
     for _ in range(50):
         rows = generator.integers(0, 3, (12, 8)).astype(np.uint64)
         documents = np.sort(generator.choice(100, 12, replace=False))
-        pairs = [(i, j) for i, j in all_pairs(12) if (rows[i] == rows[j]).mean() >= 0.625]
-        found = linked(documents, rows, 0.625)
+        links = linked(documents, rows, 0.625)
         position = {document: number for number, document in enumerate(documents.tolist())}
-        tree = [(position[i], position[j]) for i, j in zip(found.first.tolist(), found.second.tolist(), strict=True)]
-        assert components(12, tree) == components(12, pairs)
-        assert len(tree) == 12 - len(set(components(12, pairs)))
-        for (i, j), similarity in zip(tree, found.similarities, strict=True):
+        tree = [(position[i], position[j]) for i, j in zip(links.first.tolist(), links.second.tolist(), strict=True)]
+        expected = components(12, alike(rows, 0.625))
+        assert components(12, tree) == expected
+        assert len(tree) == 12 - len(set(expected))
+        for (i, j), similarity in zip(tree, links.similarities, strict=True):
             assert (rows[i] == rows[j]).mean() == pytest.approx(similarity)
 
 
@@ -145,25 +114,18 @@ def test_groups_are_connected_by_every_pair_that_reaches_the_threshold(
 ) -> None:
     texts = variants(30, np.random.default_rng(4))
     config = MinHashDuplicates(threshold=0.7, permutations=128, shingle=2)
-    signatures = sign(texts, config)
-    pairs = [(i, j) for i, j in all_pairs(len(texts)) if (signatures[i] == signatures[j]).mean() >= 0.7]
+    expected = components(len(texts), alike(sign(texts, config), 0.7))
     monkeypatch.setattr("paribus.ordering.duplicates.SIGNATURES_AT_ONCE", 5)
-    assert found_groups(tmp_path, texts, config) == components(len(texts), pairs)
-    assert len(set(components(len(texts), pairs))) < len(texts) / 2
+    assert minhash_groups(tmp_path, texts, config) == expected
+    assert len(set(expected)) < len(texts) / 2
 
 
-def test_texts_that_differ_by_case_and_punctuation_are_near_duplicates_and_short_ones_are_not(tmp_path: Path) -> None:
+def test_case_and_punctuation_make_no_difference(tmp_path: Path) -> None:
     long = " ".join(VOCABULARY[:40])
     texts = [long, "", "!?", long.upper() + "!", "", "?!", "red", "red sky", "Red.", "!?", *VOCABULARY[100:200]]
-    groups = found_groups(tmp_path, texts, MinHashDuplicates())
+    groups = minhash_groups(tmp_path, texts, MinHashDuplicates())
     assert groups[:10] == [0, 1, 2, 0, 1, 5, 6, 7, 6, 2]
     assert groups[10:] == list(range(10, 110))
-
-
-def groups_of(neighbours: np.ndarray, similarities: np.ndarray, threshold: float) -> Groups:
-    with tempfile.TemporaryDirectory() as directory:
-        write_neighbours(Path(directory), neighbours, similarities.astype(np.float32))
-        return group(len(neighbours), embedding_pairs(NeighbourLists(Path(directory)), threshold))
 
 
 @given(st.integers(1, 15), st.data())
@@ -171,24 +133,14 @@ def test_the_smallest_document_of_every_group_stays(count: int, data: st.DataObj
     cells = count * 2
     ids = data.draw(st.lists(st.integers(-1, count - 1), min_size=cells, max_size=cells))
     cosines = data.draw(st.lists(st.sampled_from([0.1, 0.99]), min_size=cells, max_size=cells))
-    neighbours, similarities = np.array(ids).reshape(count, 2), np.array(cosines).reshape(count, 2)
-    smallest = list(range(count))
-    for _ in range(count):
-        for i in range(count):
-            for j, cosine in zip(neighbours[i].tolist(), similarities[i].tolist(), strict=True):
-                if j >= 0 and cosine > 0.5:
-                    smallest[i] = smallest[j] = min(smallest[i], smallest[j])
-    groups = groups_of(neighbours, similarities, 0.5)
+    links = [(cell // 2, ids[cell]) for cell in range(cells) if ids[cell] >= 0 and cosines[cell] > 0.5]
+    with tempfile.TemporaryDirectory() as name:
+        similarities = np.array(cosines, dtype=np.float32).reshape(count, 2)
+        write_neighbours(Path(name), np.array(ids).reshape(count, 2), similarities)
+        groups = group(count, embedding_pairs(NeighbourLists(Path(name)), 0.5))
+    smallest = components(count, links)
     assert groups.first.tolist() == smallest
     assert groups.kept.tolist() == [smallest[i] == i for i in range(count)]
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
-def test_equal_rows_are_paired_with_the_first_of_them(rows: list[tuple[int, int]]) -> None:
-    pairs = equal_pairs(np.array(rows, dtype=np.uint64))
-    expected = [(rows.index(row), number) for number, row in enumerate(rows) if rows.index(row) < number]
-    assert sorted(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True)) == sorted(expected)
-    assert pairs.similarities.tolist() == [1] * len(expected)
 
 
 BASE = " ".join(f"word{number}" for number in range(30))
@@ -221,40 +173,32 @@ def neighbours(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_first_of_each_group_stays_and_the_others_name_it(
-    tmp_path: Path, corpus: Path, neighbours: Path, kind: str
+def test_the_first_of_each_group_stays_and_the_others_name_it_and_their_similarity(
+    tmp_path: Path, corpus: Path, neighbours: Path
 ) -> None:
-    context = stage_context(tmp_path / "run", {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=neighbours)
-    record, expected = build(context), REMOVED[kind]
-    duplicates = Duplicates(context.output)
-    assert duplicates.kept.tolist() == [number not in expected for number in range(12)]
-    removed = duplicates.removed()
-    assert dict(zip(removed["document"].to_pylist(), removed["kept"].to_pylist(), strict=True)) == expected
-    assert removed["id"].to_pylist() == [f"id{document}" for document in expected]
-    assert removed["kept_id"].to_pylist() == [f"id{kept}" for kept in expected.values()]
-    sizes = [len(TEXTS[document].encode()) for document in expected]
-    assert removed["bytes"].to_pylist() == sizes
-    assert record == {
-        "documents": 12,
-        "removed": len(expected),
-        "removed_bytes": sum(sizes),
-        "removed_share": sum(sizes) / sum(len(text.encode()) for text in TEXTS),
-        "groups": len(set(expected.values())),
-        "largest_group": 1 + Counter(expected.values()).most_common()[0][1],
-    }
-    json.dumps(record)
-
-
-def test_the_similarity_is_that_to_the_document_that_linked_it(tmp_path: Path, corpus: Path, neighbours: Path) -> None:
-    found = {}
-    for kind, config in KINDS.items():
-        context = stage_context(tmp_path / kind, {"duplicates": config}, corpus=corpus, neighbours=neighbours)
-        build(context)
-        found[kind] = Duplicates(context.output).removed()["similarity"].to_pylist()
-    assert found["exact"] == [1, 1, 1, 1]
-    assert found["embedding"] == pytest.approx([0.99, 0.97, 0.96])
-    assert found["minhash"][:2] == [1, 1] and 0.7 <= found["minhash"][2] < 1 and found["minhash"][3:] == [1, 1, 1]
+    similarities = {}
+    for kind, expected in REMOVED.items():
+        context = stage_context(tmp_path / kind, {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=neighbours)
+        record, duplicates = build(context), Duplicates(context.output)
+        assert duplicates.kept.tolist() == [number not in expected for number in range(12)]
+        removed = duplicates.removed().to_pydict()
+        assert dict(zip(removed["document"], removed["kept"], strict=True)) == expected
+        assert removed["id"] == [f"id{document}" for document in expected]
+        assert removed["kept_id"] == [f"id{first}" for first in expected.values()]
+        assert removed["bytes"] == [len(TEXTS[document].encode()) for document in expected]
+        assert record == {
+            "documents": 12,
+            "removed": len(expected),
+            "removed_bytes": sum(removed["bytes"]),
+            "removed_share": sum(removed["bytes"]) / sum(len(text.encode()) for text in TEXTS),
+            "groups": len(set(expected.values())),
+            "largest_group": 1 + Counter(expected.values()).most_common()[0][1],
+        }
+        json.dumps(record)
+        similarities[kind] = removed["similarity"]
+    assert similarities["exact"] == [1, 1, 1, 1]
+    assert similarities["embedding"] == pytest.approx([0.99, 0.97, 0.96])
+    assert 0.7 <= similarities["minhash"].pop(2) < 1 and similarities["minhash"] == [1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("kind", ["exact", "minhash"])
@@ -265,7 +209,7 @@ def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, k
 
 
 @pytest.mark.parametrize(("kind", "saves"), [("exact", 2), ("minhash", 5)])
-def test_what_was_finished_before_a_kill_is_not_computed_again(
+def test_a_killed_stage_reads_no_finished_part_again(
     tmp_path: Path, corpus: Path, kind: str, saves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(stage_context(tmp_path / "straight", {"duplicates": KINDS[kind]}, corpus=corpus))
@@ -282,18 +226,17 @@ def test_what_was_finished_before_a_kill_is_not_computed_again(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("text", [BASE, "sky", "", "!?"])
-def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind: str, text: str) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [text] * 20, **SMALL_PARTS)
+def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind: str) -> None:
     (tmp_path / "neighbours").mkdir()
     write_neighbours(tmp_path / "neighbours", (np.arange(20)[:, None] + [1, 2]) % 20, np.ones((20, 2)))
-    context = stage_context(
-        tmp_path / "run", {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=tmp_path / "neighbours"
-    )
-    record = build(context)
-    assert np.flatnonzero(Duplicates(context.output).kept).tolist() == [0]
-    assert (record["removed"], record["groups"], record["largest_group"]) == (19, 1, 20)
-    assert record["removed_bytes"] == 19 * len(text)
+    for number, text in enumerate((BASE, "sky", "", "!?")):
+        corpus = write_corpus(tmp_path / f"corpus{number}", [text] * 20, **SMALL_PARTS)
+        inputs = {"corpus": corpus, "neighbours": tmp_path / "neighbours"}
+        context = stage_context(tmp_path / f"run{number}", {"duplicates": KINDS[kind]}, **inputs)
+        record = build(context)
+        assert np.flatnonzero(Duplicates(context.output).kept).tolist() == [0]
+        assert (record["removed"], record["groups"], record["largest_group"]) == (19, 1, 20)
+        assert record["removed_bytes"] == 19 * len(text)
 
 
 def test_an_empty_training_split_and_other_neighbours_are_refused(tmp_path: Path, neighbours: Path) -> None:

@@ -38,60 +38,53 @@ def sentence_transformers(
     return path
 
 
-@pytest.mark.parametrize(
-    ("pooling", "expected"),
-    [
+@pytest.mark.parametrize("subfolder", ["", "0_Transformer"])
+def test_auto_pools_as_the_directory_says(tmp_path: Path, encoder: Path, subfolder: str) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
         ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "cls"),
         ({"pooling_mode": "cls"}, "cls"),
-    ],
-)
-@pytest.mark.parametrize("subfolder", ["", "0_Transformer"])
-def test_auto_pools_as_the_directory_says(
-    tmp_path: Path, encoder: Path, pooling: dict[str, Any], expected: str, subfolder: str
-) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, pooling, "Normalize", subfolder=subfolder)
-    plain = EmbeddingModel(encoder, encoder_config(encoder, pooling=expected))
-    found = EmbeddingModel(path, encoder_config(path))
-    assert found.layout.directory == path / subfolder and found.facts()["pooling"] == expected
-    assert np.array_equal(found.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
+    ]
+    for number, (pooling, expected) in enumerate(cases):
+        path = sentence_transformers(tmp_path / str(number), encoder, pooling, "Normalize", subfolder=subfolder)
+        plain, model = EmbeddingModel(encoder, encoder_config(encoder, pooling=expected)), embedding_model(path)
+        assert model.layout.directory == path / subfolder and model.facts()["pooling"] == expected
+        assert np.array_equal(model.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
 
 
-@pytest.mark.parametrize("pooling", [{"pooling_mode_max_tokens": True}, {"pooling_mode": "lasttoken"}, {}])
-def test_other_pooling_is_refused_by_name(tmp_path: Path, encoder: Path, pooling: dict[str, Any]) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, pooling)
-    name = next((str(value) if key == "pooling_mode" else key for key, value in pooling.items()), "None")
-    with pytest.raises(ConfigurationError, match=rf"1_Pooling/config\.json asks for {name}; .*`embedder\.pooling`"):
-        read_layout(path, "auto")
+def embedding_model(path: Path) -> EmbeddingModel:
+    return EmbeddingModel(path, encoder_config(path))
 
 
-def test_other_modules_are_refused_by_name(tmp_path: Path, encoder: Path) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"}, "Dense", "Normalize")
-    with pytest.raises(
-        ConfigurationError, match=r"`embedder\.path` = .*modules\.json lists Transformer, Pooling, Dense"
-    ):
+def test_other_pooling_modules_and_prompts_are_refused_by_name(tmp_path: Path, encoder: Path) -> None:
+    for name, pooling in {
+        "pooling_mode_max_tokens": {"pooling_mode_max_tokens": True},
+        "lasttoken": {"pooling_mode": "lasttoken"},
+        "None": {},
+    }.items():
+        path = sentence_transformers(tmp_path / name, encoder, pooling)
+        message = rf"1_Pooling/config\.json asks for {name}; .*`embedder\.pooling`"
+        with pytest.raises(ConfigurationError, match=message):
+            read_layout(path, "auto")
+    path = sentence_transformers(tmp_path / "modules", encoder, {"pooling_mode": "mean"}, "Dense", "Normalize")
+    message = r"`embedder\.path` = .*modules\.json lists Transformer, Pooling, Dense"
+    with pytest.raises(ConfigurationError, match=message):
         read_layout(path, "mean")
-
-
-def test_a_default_prompt_is_refused(tmp_path: Path, encoder: Path) -> None:
-    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"})
+    path = sentence_transformers(tmp_path / "prompt", encoder, {"pooling_mode": "mean"})
     (path / "config_sentence_transformers.json").write_text(json.dumps({"default_prompt_name": "query"}))
     with pytest.raises(ConfigurationError, match="'query' before every text"):
         read_layout(path, "auto")
 
 
-@pytest.mark.parametrize(
-    ("revision", "message"), [(None, "is required for a hub name, to rerun a table"), ("main", "main is no commit")]
-)
-def test_a_hub_name_needs_its_commit(tmp_path: Path, revision: str | None, message: str) -> None:
-    config = encoder_config("facebook/contriever", revision=revision)
-    for call in (lambda: embedder_directory(config), lambda: fingerprint(config, FileDigests(tmp_path))):
-        with pytest.raises(ConfigurationError, match=rf"embedder\.revision: {message}"):
-            call()
-
-
-def test_a_hub_name_is_read_at_its_commit(tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_name_needs_its_commit_and_is_read_there(
+    tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The hub's own cache, as an earlier download left it, without a network."""
+    for revision, message in ((None, "is required for a hub name, to rerun a table"), ("main", "main is no commit")):
+        config = encoder_config("facebook/contriever", revision=revision)
+        for call in (lambda: embedder_directory(config), lambda: fingerprint(config, FileDigests(tmp_path))):  # noqa: B023
+            with pytest.raises(ConfigurationError, match=rf"embedder\.revision: {message}"):
+                call()
     snapshot = tmp_path / "hub" / "models--some--encoder" / "snapshots" / COMMIT
     shutil.copytree(encoder, snapshot)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -101,14 +94,13 @@ def test_a_hub_name_is_read_at_its_commit(tmp_path: Path, encoder: Path, monkeyp
         embedder_directory(encoder_config("some/other", revision=COMMIT))
 
 
-def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(encoder: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    before = fingerprint(encoder_config(encoder), FileDigests(cache))
+def test_the_fingerprint_follows_the_files_and_not_their_place(encoder: Path, tmp_path: Path) -> None:
+    digests = FileDigests(tmp_path / "digests")
+    before = fingerprint(encoder_config(encoder), digests)
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(before)
-    moved = encoder.rename(tmp_path / "elsewhere")
+    moved = encoder.rename(tmp_path / "moved")
     (moved / "README.md").write_text("read by nobody")
-    assert fingerprint(encoder_config(moved), FileDigests(cache)) == before
+    assert fingerprint(encoder_config(moved), digests) == before
     (moved / "tokenizer_config.json").write_text("{}")
-    after = fingerprint(encoder_config(moved), FileDigests(cache))
+    after = fingerprint(encoder_config(moved), digests)
     assert [name for name in after if after[name] != before[name]] == ["tokenizer_config.json"]

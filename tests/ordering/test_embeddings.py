@@ -17,8 +17,6 @@ from support.corpora import SMALL_PARTS, write_corpus
 from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
 from support.stages import files
 
-LENGTHS = [[3, 2], [4], [1, 1, 2]]
-
 
 def unit(rows: np.ndarray) -> np.ndarray:
     """float32 rows of length 1, one at a time; zeros stay zeros."""
@@ -37,12 +35,12 @@ def artifact(tmp_path: Path, vectors: np.ndarray) -> Path:
     path.mkdir()
     vectors[7] = 0
     writer = EmbeddingsWriter(path)
-    for shard, lengths in enumerate(LENGTHS):
-        files = [tmp_path / f"{shard}-{part}.npy" for part in range(len(lengths))]
-        for file, length in zip(files, lengths, strict=True):
-            save_array(file, vectors[start : start + length])
+    for shard, lengths in enumerate([[3, 2], [4], [1, 1, 2]]):
+        parts = [tmp_path / f"{shard}-{part}.npy" for part in range(len(lengths))]
+        for part, length in zip(parts, lengths, strict=True):
+            save_array(part, vectors[start : start + length])
             start += length
-        writer.add(files)
+        writer.add(parts)
     writer.close()
     assert (writer.lengths, writer.dimensions, writer.zero_rows) == ([5, 4, 4], 4, 1)
     return path
@@ -55,24 +53,21 @@ def test_rows_are_read_in_corpus_order_across_shards(artifact: Path, vectors: np
     assert [(len(array), array.dtype) for array in stored] == [(5, np.float16), (4, np.float16), (4, np.float16)]
     for start in range(14):
         for stop in range(start, 14):
-            found = embeddings.rows(start, stop)
-            assert found.dtype == np.float32 and np.allclose(found, unit(vectors[start:stop]), atol=1e-6)
+            rows = embeddings.rows(start, stop)
+            assert rows.dtype == np.float32 and np.allclose(rows, unit(vectors[start:stop]), atol=1e-6)
 
 
-def test_a_number_that_is_not_finite_is_refused_by_document(artifact: Path) -> None:
-    shard = np.load(artifact / "00001.npy")
+def test_damaged_shards_and_numbers_that_are_not_finite_are_refused_by_name(artifact: Path) -> None:
+    path = artifact / "00001.npy"
+    shard = np.load(path)
     shard[2, 3] = np.nan
-    np.save(artifact / "00001.npy", shard)
+    np.save(path, shard)
     embeddings = Embeddings(artifact)
     for call in (lambda: embeddings.rows(3, 9), lambda: embeddings.take([12, 7])):
         with pytest.raises(DataError, match="the vector of document 7 has a number that is not finite"):
             call()
     assert len(embeddings.rows(8, 13)) == 5
-
-
-def test_a_shard_cut_short_is_refused_by_name(artifact: Path) -> None:
-    shard = artifact / "00001.npy"
-    shard.write_bytes(shard.read_bytes()[:-1])
+    path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match=r"00001\.npy: no readable array"):
         Embeddings(artifact)
 
@@ -99,37 +94,17 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig
 ) -> None:
     context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
-    record = build(context)
-    embeddings = Embeddings(context.output)
-    rows = embeddings.rows(0, len(embeddings))
-    lengths = np.linalg.norm(rows, axis=1)
+    record, embeddings = build(context), Embeddings(context.output)
+    lengths = np.linalg.norm(embeddings.rows(0, len(embeddings)), axis=1)
     zeros = np.flatnonzero(lengths == 0)
     assert {7, 23} <= set(zeros.tolist())
     assert np.allclose(np.delete(lengths, zeros), 1, atol=2e-3)
-    shards = sorted((corpus / "train").glob("*.parquet"))
-    assert len(embeddings.shards) == len(shards) > 2
-    assert {key: record[key] for key in ("documents", "dimensions", "zero_rows", "shards")} == {
-        "documents": 40,
-        "dimensions": embeddings.dimensions,
-        "zero_rows": len(zeros),
-        "shards": len(shards),
-    }
+    shards = len(list((corpus / "train").glob("*.parquet")))
+    assert len(embeddings.shards) == shards > 2
+    numbers = {"documents": 40, "dimensions": embeddings.dimensions, "zero_rows": len(zeros), "shards": shards}
+    assert {name: record[name] for name in numbers} == numbers
     assert isinstance(record["embedder"], dict) and record["embedder"]["kind"] == embedder.kind
     json.dumps(record)
-
-
-@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
-def test_an_encoder_embeds_a_row_group_in_pieces(
-    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    build(stage_context(tmp_path / "groups", {"embedder": embedder}, corpus=corpus))
-    monkeypatch.setattr("paribus.ordering.embeddings.ENCODER_BYTES", 200)
-    build(stage_context(tmp_path / "pieces", {"embedder": embedder}, corpus=corpus))
-    groups, pieces = (list((tmp_path / name / "work" / "parts").iterdir()) for name in ("groups", "pieces"))
-    assert len(pieces) > len(groups)
-    one, other = (Embeddings(tmp_path / name / "output") for name in ("groups", "pieces"))
-    assert [len(np.load(path)) for path in one.shards] == [len(np.load(path)) for path in other.shards]
-    assert np.allclose(one.rows(0, 40), other.rows(0, 40), atol=1e-3)
 
 
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
@@ -140,7 +115,7 @@ def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, e
 
 
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
-def test_what_was_finished_before_a_kill_is_not_computed_again(
+def test_a_killed_stage_embeds_no_finished_part_again(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(stage_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
@@ -158,36 +133,26 @@ def test_what_was_finished_before_a_kill_is_not_computed_again(
     assert files(context.output) == files(tmp_path / "straight" / "output")
 
 
-def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = [f"red term{number}" for number in range(30)]
-    corpus = write_corpus(tmp_path / "corpus", texts, **SMALL_PARTS)
+def test_tfidf_is_fitted_on_a_sample_that_is_spread_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [f"red term{number}" for number in range(30)], **SMALL_PARTS)
     config = TfidfEmbedder(dimensions=4, fit_documents=7)
     context = stage_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
     record = build(context)
     fitted = TfidfSvd.load(context.work / "tfidf_svd", config)
-    chosen = [number * 30 // 7 for number in range(7)]
-    assert sorted(fitted.terms) == sorted(["red", *(f"term{number}" for number in chosen)])
+    assert sorted(fitted.terms) == sorted(["red", *(f"term{number * 30 // 7}" for number in range(7))])
     assert record["embedder"] == {"kind": "tfidf_svd", "fit_documents": 7, "terms": 8, "directions": 4}
     read = read_parts(monkeypatch)
-    all_texts = TfidfEmbedder(dimensions=4, fit_documents=1000)
-    build(stage_context(tmp_path / "all", {"embedder": all_texts}, corpus=corpus))
+    build(stage_context(tmp_path / "all", {"embedder": TfidfEmbedder(dimensions=4)}, corpus=corpus))
     assert len(read) == 2 * len(set(read))
-
-
-def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["", "!?"])
+    without_words = write_corpus(tmp_path / "without", ["", "!?"])
     with pytest.raises(DataError, match="No document that TF-IDF is fitted on has a word"):
-        build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
+        build(stage_context(tmp_path / "refused", {"embedder": TfidfEmbedder()}, corpus=without_words))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_encoder_of_numbers_that_are_not_finite_is_named(tmp_path: Path, corpus: Path, workers: int) -> None:
+def test_an_encoder_that_gives_no_finite_numbers_is_named(tmp_path: Path, corpus: Path) -> None:
     path = write_encoder(tmp_path / "encoder")
     model = BertModel.from_pretrained(path)
     torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
     model.save_pretrained(path)
-    config = encoder_config(path)
     with pytest.raises(NumericalError, match=rf"The encoder in {path} gives vectors that are not finite"):
-        build(stage_context(tmp_path / "run", {"embedder": config}, workers=workers, corpus=corpus))
+        build(stage_context(tmp_path / "run", {"embedder": encoder_config(path)}, corpus=corpus))

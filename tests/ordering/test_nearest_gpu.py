@@ -26,8 +26,8 @@ class Halved(_Copy):
         return vectors.half()
 
 
-def in_half(asked: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
-    return asked.float() @ base.float().T
+def in_half(queries: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
+    return queries.float() @ base.float().T
 
 
 @pytest.fixture(params=["single", "half"])
@@ -42,8 +42,8 @@ def drawn(number: int, dimensions: int = 37, seed: int = 0) -> Vectors:
     return unit_rows(np.random.default_rng(seed).standard_normal((number, dimensions)).astype(np.float32))
 
 
-def with_copies(vectors: Vectors, copies: int) -> Vectors:
-    vectors = vectors.copy()
+def with_copies(copies: int) -> Vectors:
+    vectors = drawn(400).copy()
     vectors[3 : 3 + copies] = vectors[2]
     return vectors
 
@@ -53,54 +53,52 @@ CASES = {
     "few": drawn(5),
     "one": drawn(1),
     "clustered": unit_rows(clustered(700, 48)),
-    "copies": with_copies(drawn(400), 20),
-    "more copies than candidates": with_copies(drawn(400), 200),
+    "copies": with_copies(20),
+    "more copies than candidates": with_copies(200),
     "all the same": np.repeat(drawn(1), 300, axis=0),
 }
 
 
 @pytest.mark.parametrize("columns", [2**17, 64, 50])
-@pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("precision")
-def test_lists_are_those_of_a_cpu_to_the_last_bit(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_those_of_a_cpu_to_the_last_bit(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_gpu, "COLUMNS", columns)
-    base = CASES[name]
-    queries = np.concatenate([base[::3], drawn(20, base.shape[1], seed=1)])
-    own = np.concatenate([np.arange(len(base))[::3], np.full(20, -1)])
-    for count in (1, 7, 50):
-        found = DeviceShard(base, [CPU]).nearest(queries, own, count)
-        expected = ExactShard(base).nearest(queries, own, count)
-        assert np.array_equal(found[0], expected[0])
-        assert np.array_equal(found[1].view(np.int32), expected[1].view(np.int32))
+    for name, base in CASES.items():
+        queries = np.concatenate([base[::3], drawn(20, base.shape[1], seed=1)])
+        own = np.concatenate([np.arange(len(base))[::3], np.full(20, -1)])
+        for count in (1, 7, 50):
+            lists, expected = (
+                shard.nearest(queries, own, count) for shard in (DeviceShard(base, [CPU]), ExactShard(base))
+            )
+            assert np.array_equal(lists[0], expected[0]), name
+            assert np.array_equal(lists[1].view(np.int32), expected[1].view(np.int32)), name
 
 
-@pytest.mark.parametrize(("columns", "count"), [(6400, 10), (6400, 99), (6400, 100), (6401, 10), (63, 5), (64, 64)])
-def test_the_largest_are_found_by_maxima_of_groups(columns: int, count: int) -> None:
-    products = torch.from_numpy(np.random.default_rng(4).standard_normal((3, columns)).astype(np.float32))
-    values, places = _largest(products, count)
-    expected, _ = products.topk(count, dim=1)
-    assert torch.equal(values.sort(dim=1).values, expected.sort(dim=1).values)
-    assert torch.equal(products.gather(1, places), values)
-    assert all(len(set(row)) == count for row in places.tolist())
+def test_the_largest_are_found_by_maxima_of_groups() -> None:
+    for columns, count in [(6400, 10), (6400, 99), (6400, 100), (6401, 10), (63, 5), (64, 64)]:
+        products = torch.from_numpy(np.random.default_rng(4).standard_normal((3, columns)).astype(np.float32))
+        values, places = _largest(products, count)
+        assert torch.equal(values.sort(dim=1).values, products.topk(count, dim=1).values.flip(1))
+        assert torch.equal(products.gather(1, places), values)
+        assert all(len(set(row)) == count for row in places.tolist())
 
 
 def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
-    base, tried = drawn(3000), list[int]()
+    base, own, sizes = drawn(3000), np.arange(30), list[int]()
     monkeypatch.setattr(nearest_gpu, "COLUMNS", 2048)
     monkeypatch.setattr(nearest_gpu, "_FEWEST_COLUMNS", 256)
 
-    def short(asked: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
-        tried.append(len(part))
+    def short_of_memory(queries: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(part))
         if len(part) > limit:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return asked @ part.T
+        return queries @ part.T
 
     limit = 512
-    monkeypatch.setattr(nearest_gpu, "_products", short)
-    shard, own = DeviceShard(base, [CPU]), np.arange(30)
-    found, expected = shard.nearest(base[:30], own, 9), ExactShard(base).nearest(base[:30], own, 9)
-    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
-    assert tried[:3] == [2048, 1024, 512]
+    monkeypatch.setattr(nearest_gpu, "_products", short_of_memory)
+    shard = DeviceShard(base, [CPU])
+    assert all(map(np.array_equal, shard.nearest(base[:30], own, 9), ExactShard(base).nearest(base[:30], own, 9)))
+    assert sizes[:3] == [2048, 1024, 512]
     limit = 100
     with pytest.raises(torch.OutOfMemoryError):
         shard.nearest(base[:30], own, 9)
@@ -109,15 +107,15 @@ def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPa
 def test_several_devices_share_the_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clustered(5000, 32)
     vectors[100] = 0
-    _, _, expected, _ = search(tmp_path / "cpu", vectors, index="flat", retrieved=6, shard_documents=1800)
-    served: list[int] = []
-    nearest = _Copy.nearest
-    monkeypatch.setattr(_Copy, "nearest", lambda self, *given: served.append(id(self)) or nearest(self, *given))
+    settings = {"index": "flat", "retrieved": 6, "shard_documents": 1800}
+    _, _, expected, _ = search(tmp_path / "cpu", vectors, **settings)
+    copies, nearest = list[int](), _Copy.nearest
+    monkeypatch.setattr(_Copy, "nearest", lambda self, *given: copies.append(id(self)) or nearest(self, *given))
     monkeypatch.setattr("paribus.ordering.neighbours.search_devices", lambda config, base: [CPU, CPU])
-    _, _, found, share = search(tmp_path / "gpus", vectors, index="flat", retrieved=6, shard_documents=1800)
-    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+    _, _, lists, share = search(tmp_path / "gpus", vectors, **settings)
+    assert all(map(np.array_equal, lists, expected))
     assert share == 1.0
-    assert len(served) == 3 * 3, "three blocks in each of three shards"
+    assert len(copies) == 3 * 3, "three blocks in each of three shards"
 
 
 @pytest.fixture
@@ -131,25 +129,20 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_gpus")
-@pytest.mark.parametrize(
-    ("config", "number"),
-    [
+def test_all_visible_gpus_are_taken_where_the_index_is_exact() -> None:
+    for config, number in [
         (NeighboursConfig(device="gpu", index="flat"), 2),
         (NeighboursConfig(device="auto", index="flat"), 2),
         (NeighboursConfig(device="auto"), 0),
         (NeighboursConfig(device="cpu", index="flat"), 0),
-    ],
-)
-def test_all_visible_gpus_are_taken_where_the_index_is_exact(config: NeighboursConfig, number: int) -> None:
-    assert [str(device) for device in search_devices(config, drawn(9))] == [f"cuda:{n}" for n in range(number)]
-    assert search_devices(config, drawn(9)[:0]) == []
+    ]:
+        assert [str(device) for device in search_devices(config, drawn(9))] == [f"cuda:{n}" for n in range(number)]
+        assert search_devices(config, drawn(9)[:0]) == []
 
 
-def test_gpu_is_never_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_gpu_device_gpu_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigurationError, match=r"^neighbours\.device is gpu, and PyTorch sees none here"):
-        search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
-    with pytest.raises(ConfigurationError, match=r"^neighbours\.device is gpu"):
         search(tmp_path, clustered(40), index="flat", retrieved=4, device="gpu")
     assert not list((tmp_path / "work").glob("block_*"))
 
@@ -157,8 +150,7 @@ def test_gpu_is_never_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 @pytest.mark.usefixtures("two_gpus")
 def test_a_shard_that_has_no_room_is_refused_or_searched_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**20, 2**30))
-    with pytest.raises(
-        ConfigurationError, match=r"^neighbours\.shard_documents: 9 vectors take .* MiB are free; lower"
-    ):
+    message = r"^neighbours\.shard_documents: 9 vectors take .* MiB are free; lower"
+    with pytest.raises(ConfigurationError, match=message):
         search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
     assert search_devices(NeighboursConfig(device="auto", index="flat"), drawn(9)) == []

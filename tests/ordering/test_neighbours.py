@@ -1,6 +1,5 @@
 """Nearest neighbours against all pairs in double precision."""
 
-import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -69,87 +68,57 @@ def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours(tmp_path: Pat
 
 
 def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> None:
-    vectors = np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32)
+    vectors = unit_rows(np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32))
     for recall in (0.6, 0.97):
         settings = {"index": "ivf", "recall": recall, "recall_sample": 500, "retrieved": 10}
-        _, plan, _, share = search(tmp_path / str(recall), unit_rows(vectors), **settings)
+        _, plan, _, share = search(tmp_path / str(recall), vectors, **settings)
         assert share is not None and share >= recall - 0.02
         assert plan.lists == 125 and (plan.probes < 32) == (recall < 0.9)
-
-
-def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
-    embeddings, _, (ids, cosines), _ = search(tmp_path, clustered(3000), retrieved=10, index="ivf", probes=4)
-    stored = embeddings.rows(0, 3000).astype(np.float64)
-    exact = np.einsum("nd,nkd->nk", stored, stored[ids])
-    assert np.allclose(cosines, exact, atol=1e-7)
-    assert (np.diff(cosines, axis=1) <= 0).all()
 
 
 def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
     vectors = clustered(10_000, 24)
     settings = {"index": "ivf_pq", "lists": 64, "retrieved": 10, "recall_sample": 400}
-    _, plan, found, share = search(tmp_path / "one", vectors, **settings)
+    _, plan, lists, share = search(tmp_path / "one", vectors, **settings)
     assert plan.code_size == 8 and share is not None and share > 0.85
     _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=4000, probes=plan.probes, **settings)
     # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
-    assert recall_of(sharded, found) > 0.999
+    assert recall_of(sharded, lists) > 0.999
 
 
 @pytest.mark.parametrize(
-    ("index", "count", "lists", "code_size"),
-    [("flat", 3000, None, None), ("ivf", 3000, 60, None), ("ivf_pq", 11_000, 48, 8)],
+    ("count", "settings"),
+    [
+        (3000, {"index": "flat"}),
+        (3000, {"index": "ivf", "lists": 60}),
+        (11_000, {"index": "ivf_pq", "lists": 48, "code_size": 8}),
+    ],
 )
 def test_the_result_does_not_depend_on_the_number_of_workers(
-    tmp_path: Path, index: str, count: int, lists: int | None, code_size: int | None
+    tmp_path: Path, count: int, settings: dict[str, Any]
 ) -> None:
     vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
-    results = [
-        search(
-            tmp_path / str(workers),
-            vectors,
-            workers=workers,
-            index=index,
-            retrieved=10,
-            lists=lists,
-            code_size=code_size,
-        )[2]
-        for workers in (1, 3)
-    ]
-    assert np.array_equal(results[0][0], results[1][0])
-    assert np.array_equal(results[0][1], results[1][1])
+    of_one, of_three = (
+        search(tmp_path / str(workers), vectors, workers=workers, retrieved=10, **settings)[2] for workers in (1, 3)
+    )
+    assert all(map(np.array_equal, of_one, of_three))
 
 
-def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path) -> None:
-    vectors = clustered(50)
-    vectors[33, 3] = np.nan
-    with pytest.raises(DataError, match="vector of document 33 has a number that is not finite"):
-        search(tmp_path, vectors, retrieved=3)
-
-
-@pytest.mark.parametrize(
-    ("documents", "plan"),
-    [
+def test_the_index_follows_the_number_of_documents_and_refuses_what_cannot_be_quantized() -> None:
+    for documents, expected in [
         (20_000, SearchPlan("flat")),
         (100_000, SearchPlan("ivf", 512)),
         (2_000_001, SearchPlan("ivf_pq", 2048, code_size=256)),
-        (235_266_464, SearchPlan("ivf_pq", 32768, code_size=256)),
-    ],
-    ids=str,
-)
-def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: SearchPlan) -> None:
-    found = plan_search(documents, 768, NeighboursConfig())
-    assert found == plan
-    assert found.training_vectors == 48 * found.lists
-
-
-def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
+        (235_266_464, SearchPlan("ivf_pq", 32768, code_size=256)),  # those of the paper
+    ]:
+        plan = plan_search(documents, 768, NeighboursConfig())
+        assert plan == expected
+        assert plan.training_vectors == 48 * plan.lists
     with pytest.raises(ConfigurationError, match=r"neighbours.index: ivf_pq learns its codes from 10,000 documents"):
         plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
     with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
         plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))
 
-
-# A search for neighbours that is stopped, damaged, or run twice at once ends with the lists of one left alone.
 
 VECTORS = clustered(9000, 16)
 SETTINGS = {"index": "ivf", "retrieved": 5, "shard_documents": 4000, "recall_sample": 100}
@@ -176,100 +145,69 @@ def stopped(root: Path, at: int) -> NeighbourSearch:
     return again
 
 
-def lists(blocks: Blocks) -> Found:
-    parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
-    return np.concatenate(parts[0]), np.concatenate(parts[1])
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return search(tmp_path_factory.mktemp("undisturbed"), VECTORS, **SETTINGS)[2]
 
 
 def assert_same(blocks: Blocks, expected: Found) -> None:
-    ids, cosines = lists(blocks)
+    ids, cosines = map(np.concatenate, zip(*map(blocks.read, range(blocks.count)), strict=True))
     assert np.array_equal(ids, expected[0]) and np.array_equal(cosines, expected[1])
     assert all(len(set(row)) == len(row) for row in ids.tolist())
 
 
-def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path, undisturbed: Found) -> None:
-    again, begun = stopped(tmp_path, 7), list[float]()
-    told = NeighbourSearch(
-        again.embeddings, again.config, again.engine, again.work, lambda done, *_: begun.append(done)
-    )
-    _, blocks, _ = told.run()
-    searched = [done for done in begun if done > 0]
-    assert searched[0] == 8 and len(searched) == 3 * blocks.count - 7
-    assert_same(blocks, undisturbed)
-
-
-def test_shards_that_are_searched_are_not_indexed_again(
+def test_an_interrupted_search_goes_on_where_it_was(
     tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again, indexed = stopped(tmp_path, 12), list[int]()
-    build = InvertedShard.__init__
+    again, progress, indexed, index = stopped(tmp_path, 12), list[float](), list[int](), InvertedShard.__init__
 
     def counted(self: InvertedShard, base: np.ndarray, *arguments: object, **named: object) -> None:
         indexed.append(len(base))
-        build(self, base, *arguments, **named)  # type: ignore[arg-type]
+        index(self, base, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(InvertedShard, "__init__", counted)
-    _, blocks, _ = again.run()
-    assert indexed == [1000]
+    resumed = NeighbourSearch(
+        again.embeddings, again.config, again.engine, again.work, lambda done, *_: progress.append(done)
+    )
+    _, blocks, _ = resumed.run()
+    searched = [done for done in progress if done > 0]
+    assert searched[0] == 13 and len(searched) == 3 * blocks.count - 12
+    assert indexed == [1000], "shards that were searched are not indexed again"
     assert_same(blocks, undisturbed)
 
 
-@pytest.mark.parametrize("left", [0, 5, 2000])
-def test_a_block_that_a_power_cut_left_short_is_searched_again(tmp_path: Path, undisturbed: Found, left: int) -> None:
-    again = stopped(tmp_path, 7)
-    (block,) = again.work.glob("block_000002048_*.npz")
-    block.write_bytes(block.read_bytes()[:left])
-    assert_same(again.run()[1], undisturbed)
-
-
-def test_damaged_neighbours_are_named(tmp_path: Path) -> None:
-    again = stopped(tmp_path, 7)
-    (block,) = again.work.glob("block_000002048_*.npz")
-    content = bytearray(block.read_bytes())
+def test_a_block_cut_short_is_searched_again_and_a_damaged_one_refused(tmp_path: Path, undisturbed: Found) -> None:
+    for size in (0, 5, 2000):
+        (tmp_path / str(size)).mkdir()
+        again = stopped(tmp_path / str(size), 7)
+        (block,) = again.work.glob("block_000002048_*.npz")
+        content = bytearray(block.read_bytes())
+        block.write_bytes(content[:size])
+        assert_same(again.run()[1], undisturbed)
+    (tmp_path / "damaged").mkdir()
+    again = stopped(tmp_path / "damaged", 7)
     content[3000] ^= 1
-    block.write_bytes(content)
+    next(again.work.glob("block_000002048_*.npz")).write_bytes(content)
     with pytest.raises(DataError, match=r"block_000002048_\d+\.npz: no readable neighbours .* remove it"):
         again.run()
 
 
-@pytest.mark.parametrize("at", ["searched", "merge"])
+@pytest.mark.parametrize("name", ["searched", "merge"])
 def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
-    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch, at: str
+    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """At either place the other one is ahead by two shards when this one goes on."""
-    again = stopped(tmp_path, 7)
-    ahead = NeighbourSearch(again.embeddings, again.config, again.engine, again.work, again.progress)
-    place, original = (Blocks, Blocks.searched) if at == "searched" else (neighbours, neighbours.merge)
+    ahead = stopped(tmp_path, 7)
+    place, original = (Blocks, Blocks.searched) if name == "searched" else (neighbours, neighbours.merge)
 
     def overtaken(*arguments: Any) -> Any:
-        setattr(place, at, original)
+        setattr(place, name, original)
         before = original(*arguments)
         ahead.run()
         return before
 
     some_lists = np.full((2048, 5), 4000), np.ones((2048, 5), dtype=np.float32)
     with monkeypatch.context() as patch:
-        patch.setattr(place, at, overtaken)
-        Blocks(again.work, len(VECTORS), 5).add(3, 1, some_lists)
-    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)
-
-
-def run_in(embeddings: Path, work: Path) -> None:
-    NeighbourSearch(Embeddings(embeddings), NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None).run()  # type: ignore[arg-type]
-
-
-def test_two_processes_in_one_directory_do_each_other_no_harm(tmp_path: Path, undisturbed: Found) -> None:
-    again = prepared(tmp_path)
-    started = multiprocessing.get_context("spawn")
-    both = [started.Process(target=run_in, args=(tmp_path / "embeddings", again.work)) for _ in range(2)]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(120)
-    assert [process.exitcode for process in both] == [0, 0]
-    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)
+        patch.setattr(place, name, overtaken)
+        Blocks(ahead.work, len(VECTORS), 5).add(3, 1, some_lists)
+    assert_same(Blocks(ahead.work, len(VECTORS), 5), undisturbed)

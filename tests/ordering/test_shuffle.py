@@ -14,7 +14,6 @@ from paribus.config.groups.ordering import (
     PackingConfig,
     PairPacking,
 )
-from paribus.ordering import ordered_text as sampling
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText, readings, sampled_bytes
 from paribus.ordering.packing import Contexts
@@ -24,30 +23,23 @@ from paribus.training.data import Batches
 from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 100, 255, 256, 257, 1000, 4097, 100_003])
-def test_it_is_a_permutation(n: int) -> None:
-    images = permute(np.arange(n), n, seed=3, epoch=1)
-    assert images.dtype == np.int64
-    assert np.array_equal(np.sort(images), np.arange(n))
+def test_permute_is_a_permutation_and_unpermute_its_inverse() -> None:
+    for n in (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 63, 64, 65, 255, 256, 257, 1000, 4097, 100_003):
+        places = np.arange(n)
+        images = permute(places, n, seed=3, epoch=2)
+        assert images.dtype == np.int64
+        assert np.array_equal(np.sort(images), places)
+        assert np.array_equal(unpermute(images, n, seed=3, epoch=2), places)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10])
-def test_images_are_about_uniform_over_seeds(n: int) -> None:
+def test_images_are_about_uniform_over_seeds() -> None:
     trials = 1000
-    counts = np.zeros((n, n))
-    for seed in range(trials):
-        counts[np.arange(n), permute(np.arange(n), n, seed=seed, epoch=0)] += 1
-    assert np.all(np.abs(counts - trials / n) < 5 * np.sqrt(trials / n))
+    for n in (2, 3, 5, 10):
+        counts = np.zeros((n, n))
+        for seed in range(trials):
+            counts[np.arange(n), permute(np.arange(n), n, seed=seed, epoch=0)] += 1
+        assert np.all(np.abs(counts - trials / n) < 5 * np.sqrt(trials / n))
 
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 4097, 100_003])
-def test_what_is_permuted_can_be_sent_back(n: int) -> None:
-    images = permute(np.arange(n), n, seed=3, epoch=2)
-    assert np.array_equal(unpermute(images, n, seed=3, epoch=2), np.arange(n))
-    assert np.array_equal(permute(unpermute(np.arange(n), n, seed=3, epoch=2), n, seed=3, epoch=2), np.arange(n))
-
-
-# Contexts in the sequence of their text: against a slow one, and two ways of cutting one text against each other.
 
 BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOS - 5)])
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()]
@@ -58,14 +50,14 @@ DOCUMENTS = st.lists(st.lists(st.integers(0, 4), max_size=25), min_size=3, max_s
 
 def slow_bytes_before(documents: list[list[int]], order: list[int], contexts: Contexts) -> list[int]:
     """Bytes of ordered text before the first token of each context, token by token."""
-    found = []
+    sizes = []
     for context in range(contexts.count):
         pieces = contexts.pieces([context])
         position, start = int(pieces.positions[0]), int(pieces.starts[0])
         before = [token for document in order[:position] for token in documents[document]]
         before += documents[order[position]][:start]
-        found.append(sum(int(BYTE_LENGTHS[token]) for token in before))
-    return found
+        sizes.append(sum(int(BYTE_LENGTHS[token]) for token in before))
+    return sizes
 
 
 @given(documents=DOCUMENTS, data=st.data(), stretch=st.integers(3, 60), seed=st.integers(0, 3))
@@ -104,8 +96,8 @@ def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> C
 
 def read_of(arm: Cut, times: np.ndarray) -> np.ndarray:
     """How often each sampled byte was read, by how often each context was."""
-    found = measured(*arm)
-    return readings(found.sampled, times.__getitem__, found.corpus_bytes)
+    contexts = measured(*arm)
+    return readings(contexts.sampled, times.__getitem__, contexts.corpus_bytes)
 
 
 def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -140,30 +132,33 @@ def test_arms_of_different_tokens_read_the_same_text_at_the_same_time(share: flo
     packing = ConcatenatePacking(stretch_bytes=1_000)
     arms = [cut(token_bytes, packing) for token_bytes in (3, 5, 8)]
     budget = int(share * arms[0][1].bytes)
-    read = [read_at(arm, packing, budget) for arm in arms]
-    for (one, when), (other, then) in itertools.combinations(read, 2):
-        common = np.minimum(one, other).sum() / min(one.sum(), other.sum())
-        assert common > 0.88
-        both = (one > 0) & (other > 0)
-        assert np.median(np.abs(when[both] - then[both])) < 0.01 * budget + 64 * 128
+    for (times, when), (other_times, other_when) in itertools.combinations(
+        [read_at(arm, packing, budget) for arm in arms], 2
+    ):
+        assert common_share(times, other_times) > 0.88
+        both = (times > 0) & (other_times > 0)
+        assert np.median(np.abs(when[both] - other_when[both])) < 0.01 * budget + 64 * 128
+
+
+def common_share(times: np.ndarray, other_times: np.ndarray) -> float:
+    return float(np.minimum(times, other_times).sum() / min(times.sum(), other_times.sum()))
 
 
 def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> None:
     packing = ConcatenatePacking(shuffle="contexts")
-    (one, _), (other, _) = (read_at(cut(token_bytes, packing), packing, 45_000) for token_bytes in (3, 8))
-    assert np.minimum(one, other).sum() / min(one.sum(), other.sum()) < 0.2
+    assert common_share(*(read_at(cut(size, packing), packing, 45_000)[0] for size in (3, 8))) < 0.2
+    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
 
 
-def test_neighbours_of_the_order_are_a_window_apart_and_other_epochs_and_seeds_read_otherwise() -> None:
+def test_neighbours_of_the_order_are_a_window_apart_in_every_epoch_and_seed() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     contexts, text = cut(5, packing)
-    traversal = traverse(packing, measured(contexts, text), 0)
-    place = traversal.places_of(np.arange(contexts.count), 0)
-    apart = np.abs(np.diff(place))
+    traversal, other_seed = (traverse(packing, measured(contexts, text), seed) for seed in (0, 1))
+    apart = np.abs(np.diff(traversal.places_of(np.arange(contexts.count), 0)))
     assert 60 < np.median(apart) < 128 and (apart > 32).mean() > 0.99
-    others = [traversal.at(np.arange(300), 1), traverse(packing, measured(contexts, text), 1).at(np.arange(300), 0)]
-    for other in others:
-        assert len(np.intersect1d(other, traversal.at(np.arange(300), 0))) < 150
+    first = traversal.at(np.arange(300), 0)
+    for sequence in (traversal.at(np.arange(300), 1), other_seed.at(np.arange(300), 0)):
+        assert len(np.intersect1d(sequence, first)) < 150
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -172,23 +167,22 @@ def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
     contexts, text = arm
     expected, _ = read_at(arm, packing, 60_000)
     batches = Batches(contexts, 1, traverse(packing, measured(contexts, text), 0))
-    steps = steps_of(arm, packing, 60_000)
-    found = read_of(arm, batches.times_read(np.arange(contexts.count), steps))
-    assert found.tolist() == expected[sampled_bytes(len(expected))].tolist()
+    times = batches.times_read(np.arange(contexts.count), steps_of(arm, packing, 60_000))
+    assert read_of(arm, times).tolist() == expected[sampled_bytes(len(expected))].tolist()
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_the_first_step_of_a_byte_is_that_of_the_first_batch_that_predicts_it(packing: PackingConfig) -> None:
     contexts, text = cut(5, packing)
-    found = measured(contexts, text)
-    traversal = traverse(packing, found, 0)
+    of_text = measured(contexts, text)
+    traversal = traverse(packing, of_text, 0)
     batches = Batches(contexts, 3, traversal)
     for steps in (40, contexts.count // 3 + 5):
-        expected = np.full(len(sampled_bytes(found.corpus_bytes)), -1)
+        expected = np.full(len(sampled_bytes(of_text.corpus_bytes)), -1)
         for step in reversed(range(steps)):
-            expected[found.sampled[np.isin(found.sampled[:, 1], batches.indices(step)), 0]] = step
+            expected[of_text.sampled[np.isin(of_text.sampled[:, 1], batches.indices(step)), 0]] = step
         assert (expected >= 0).any()
-        assert first_steps(traversal, found, 3, steps).tolist() == expected.tolist()
+        assert first_steps(traversal, of_text, 3, steps).tolist() == expected.tolist()
 
 
 def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
@@ -200,41 +194,20 @@ def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
     return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
 
 
-def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    packing = ConcatenatePacking(stretch_bytes=1_000)
-    arms = [cut(token_bytes, packing) for token_bytes in (3, 8)]
-    times = [
-        Batches(arm[0], 1, traverse(packing, measured(*arm), 0)).times_read(np.arange(arm[0].count), arm[0].count // 3)
-        for arm in arms
-    ]
-    exact = common_shares(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
-    monkeypatch.setattr(sampling, "SAMPLED_BYTES", 20_000)
-    sample = [read_of(arm, each) for arm, each in zip(arms, times, strict=True)]
-    assert all(len(each) == 20_000 for each in sample)
-    assert common_shares(*sample) == pytest.approx(exact, abs=0.02)
-
-
-def test_common_text_is_of_what_each_training_read() -> None:
-    assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
-    assert common_shares(np.array([1, 1, 1, 0]), np.array([2, 1, 1, 0])) == (1, 3 / 4)
-    assert common_shares(np.array([1, 0]), np.array([0, 5])) == (0, 0)
-    assert common_shares(np.array([0]), np.array([0])) == (0, 0)
-
-
 def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     contexts, text = cut(5, packing)
-    traversal = traverse(packing, measured(contexts, text), 0)
+    of_text = measured(contexts, text)
+    traversal = traverse(packing, of_text, 0)
     assert isinstance(traversal, ShuffledText)
     shift = 1_000 - int(np.argmax(traversal.stretches(0).of(np.arange(1_001)) == 1))
-    begins = (np.append(measured(contexts, text).places, text.bytes) + shift).tolist()
+    begins = (np.append(of_text.places, text.bytes) + shift).tolist()
     expected = [(end - 1) // 1_000 != begin // 1_000 for begin, end in itertools.pairwise(begins)]
-    found = measured(contexts, text)
-    assert straddling(traversal, found) == pytest.approx(np.mean(expected), abs=0.01)
-    assert straddling(traverse(ConcatenatePacking(shuffle="none"), found, 0), found) is None
+    assert straddling(traversal, of_text) == pytest.approx(np.mean(expected), abs=0.01)
+    assert straddling(traverse(ConcatenatePacking(shuffle="none"), of_text, 0), of_text) is None
 
 
-def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it() -> None:
+def test_tokens_whose_bytes_are_not_those_of_the_text_stand_for_their_share_of_it() -> None:
     contexts = packed([[1, 1, 1, 1, 1, 1], [4, 4]], length=2)
     text = OrderedText(contexts.documents, [30, 4], BYTE_LENGTHS)
     assert text.bytes == 34
@@ -243,18 +216,17 @@ def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it
     assert text.within(np.array([1, 0, 1]), np.array([1, 2, 2])).tolist() == [2, 10, 4]
 
 
-def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
+def test_readings_of_pairs_are_those_of_the_texts_in_a_row() -> None:
     # Two pairs of 7 and 4, and of 3 and 9 bytes, a byte a token, in rows of five tokens a side.
     ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOS)
     contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOS, 5, [7, 3])
-    text = OrderedText(contexts.documents, [11, 12], lengths)
-    found = read_of((contexts, text), np.array([1, 2]))
+    times = read_of((contexts, OrderedText(contexts.documents, [11, 12], lengths)), np.array([1, 2]))
     # A source has four tokens and its end, a target five or all with its end.
     first, second = [2] * 4 + [0] * 3 + [2] * 4, [1] * 3 + [1] * 5 + [0] * 4
-    assert found.tolist() == [*first, *second]
+    assert times.tolist() == [*first, *second]
 
 
-def test_windows_are_about_as_large_so_that_no_neighbours_end_an_epoch_side_by_side() -> None:
+def test_windows_are_of_about_one_size() -> None:
     for stretches in (65, 66, 127, 130, 257):
         places = np.arange(8 * stretches) * 125
         traversal = ShuffledText(places, 1_000 * stretches, 1_000, seed=1)

@@ -1,8 +1,9 @@
-"""BPE training against a slow reference, Hugging Face's trainer and the course notes."""
+"""BPE training against a slow reference and Hugging Face's trainer, WordPiece training against exact fractions."""
 
 import random
 from collections import Counter
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import islice, pairwise
 
 import numpy as np
@@ -10,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.bpe import MergeTraining, train_bpe
+from paribus.tokenization.bpe import MergeTraining, train_bpe, train_wordpiece
 from paribus.tokenization.counts import SymbolCorpus, WordCounts, observed_characters
 from paribus.tokenization.pretokenize import PatternPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.real_data import RealData, texts_of
-from support.tokenization_references import huggingface_merges, reference_training
+from support.tokenization_references import count_pairs, count_symbols, huggingface_merges, reference_training, replace
 from support.trained_words import word_counts
 
 COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42))
@@ -43,15 +44,14 @@ def strings(training: MergeTraining, alphabet: str) -> list[str]:
 
 
 def test_pair_counts_include_overlaps_and_token_counts_do_not() -> None:
-    words = {"aaa": 3, "bc": 5, "ab": 1}
-    training = train_bpe(character_corpus(words), 5)
+    training = train_bpe(character_corpus({"aaa": 3, "bc": 5, "ab": 1}), 5)
     assert strings(training, "abc")[3:] == ["aa", "bc"]
     assert training.frequencies.tolist()[3:] == [3, 5]
 
 
 @pytest.mark.parametrize("threshold", [None, 4, 1 << 33])
 @given(words=WORDS, size=st.integers(3, 30))
-def test_training_equals_counting_everything_anew_each_step(
+def test_bpe_training_equals_counting_everything_anew_each_step(
     threshold: int | None, words: dict[str, int], size: int
 ) -> None:
     training = train_bpe(character_corpus(words), size, threshold=threshold)
@@ -62,21 +62,8 @@ def test_training_equals_counting_everything_anew_each_step(
     assert training.stopped == ("vocab_size" if len(reference.tokens) >= size else "no_pair_left")
 
 
-def test_counts_beyond_32_bits_are_right() -> None:
-    words = {"ab": 2**40 + 1, "bc": 2**40, "ca": 2**32 + 5, "cb": 5}
-    training = train_bpe(character_corpus(words), 7)
-    assert strings(training, "abc")[3:] == ["ab", "bc", "ca", "cb"]
-    assert training.frequencies.tolist()[3:] == [2**40 + 1, 2**40, 2**32 + 5, 5]
-    assert training.frequencies.tolist()[:3] == [2**40 + 2**32 + 6, 2**41 + 6, 2**40 + 2**32 + 10]
-
-
 @pytest.mark.parametrize(
-    ("kind", "pretokenizer", "documents"),
-    [
-        ("english", "gpt2_digits", 100),
-        ("english", "none", 15),
-        ("declarations", "gpt4", 40),
-    ],
+    ("kind", "pretokenizer", "documents"), [("english", "gpt2_digits", 100), ("declarations", "gpt4", 40)]
 )
 def test_the_merge_list_equals_hugging_faces_on_real_text(
     real_data: RealData, kind: str, pretokenizer: str, documents: int
@@ -88,12 +75,10 @@ def test_the_merge_list_equals_hugging_faces_on_real_text(
 
 
 @pytest.mark.parametrize("threshold", [None, 1, 1000])
-def test_a_word_of_a_million_letters_takes_no_quadratic_time(threshold: int | None) -> None:
+def test_bpe_of_a_word_of_a_million_letters_takes_no_quadratic_time(threshold: int | None) -> None:
     draw = random.Random(0)
     for word in ("a" * 1_000_000, "ab" * 500_000, "".join(draw.choices("abc", k=1_000_000))):
-        corpus = SymbolCorpus.of_characters(word_counts({word: 1}), ABC)
-        training = train_bpe(corpus, 400, threshold=threshold)
-        assert training.lengths.max() > 4
+        assert train_bpe(character_corpus({word: 1}), 400, threshold=threshold).lengths.max() > 4
 
 
 def test_with_continuation_marks_a_unit_inside_a_word_is_another_one() -> None:
@@ -105,22 +90,59 @@ def test_with_continuation_marks_a_unit_inside_a_word_is_another_one() -> None:
     assert SymbolCorpus.of_bytes(words, marked=True).symbols.tolist() == [-1, 97, 256 + 97, -1, 98, 256 + 97, -1]
 
 
-def test_more_distinct_words_than_an_occurrence_can_name_are_refused() -> None:
-    weights = np.broadcast_to(np.int64(1), (1 << 28,))
-    corpus = SymbolCorpus(np.full(1, -1, np.int32), weights, 1, np.zeros(1, np.int64))
-    with pytest.raises(DataError, match=r"268435456 distinct pre-tokens .* train on a sample"):
-        train_bpe(corpus, 2)
-
-
-def test_training_says_when_no_pair_is_left() -> None:
-    tok = Tokenizer.train(["ab ab"], vocab_size=1_000)
-    assert tok.settings.stopped == "no_pair_left"
-    assert tok.vocab_size == 256 + len(tok.merges) < 1_000
-    assert Tokenizer.train(["ab ab"], vocab_size=257).settings.stopped == "vocab_size"
-
-
-def test_a_size_below_the_alphabet_is_refused_with_both_sizes() -> None:
+def test_a_vocabulary_smaller_than_the_alphabet_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"tokenizer.vocab_size: 256 .* 256 units and 1 special.* 257"):
         Tokenizer.train(["text"], vocab_size=256, special_tokens=["<eos>"])
     with pytest.raises(ConfigurationError, match=r"vocab_size: 100 .* 259 units, the 256 bytes .* at least 259"):
         Tokenizer.train(["abc"], vocab_size=100, unit="character", unknown="byte_fallback")
+
+
+FEW_WORDS = st.dictionaries(
+    st.text("abcd", min_size=1, max_size=14), COUNTS | st.integers(2**56 - 3, 2**56), max_size=2
+)
+MANY_WORDS = st.dictionaries(st.text("abcd", min_size=1, max_size=14), st.integers(1, 30), max_size=12)
+
+
+def reference_wordpiece(words: Mapping[str, int], alphabet: str, size: int) -> list[tuple[int, int, int]]:
+    """Merges by likelihood, every score a fraction that is counted anew."""
+    symbols = [([alphabet.index(unit) for unit in word], count) for word, count in words.items()]
+    merges: list[tuple[int, int, int]] = []
+    while len(alphabet) + len(merges) < size:
+        live, pairs = count_symbols(symbols), count_pairs(symbols)
+        if not pairs:
+            break
+        score = {pair: Fraction(count, live[pair[0]] * live[pair[1]]) for pair, count in pairs.items()}
+        left, right = min(pairs, key=lambda pair: (-score[pair], -pairs[pair], pair))
+        token = len(alphabet) + len(merges)
+        merges.append((left, right, token))
+        symbols = [(replace(word, left, right, token), count) for word, count in symbols]
+    return merges
+
+
+def wordpiece_merges(words: Mapping[str, int], size: int) -> list[tuple[int, ...]]:
+    corpus = SymbolCorpus.of_characters(word_counts(words), np.array([ord(letter) for letter in "abcd"]))
+    return list(map(tuple, train_wordpiece(corpus, size).merges.tolist()))
+
+
+@given(words=st.one_of(FEW_WORDS, MANY_WORDS), size=st.integers(4, 40))
+def test_wordpiece_training_equals_scoring_everything_anew_each_step(words: dict[str, int], size: int) -> None:
+    assert wordpiece_merges(words, size) == reference_wordpiece(words, "abcd", size)
+
+
+def test_wordpiece_training_on_real_text_equals_scoring_everything_anew(real_data: RealData) -> None:
+    texts = [text[:1500] for text in islice(texts_of(real_data.declarations), 0, 400, 100)]
+    words = count_pretokens(texts, PatternPretokenizer("gpt2"))
+    alphabet = observed_characters(words)
+    training = train_wordpiece(SymbolCorpus.of_characters(words, alphabet), len(alphabet) + 150)
+    listed, letters = {word.decode(): count for word, count in words}, "".join(map(chr, alphabet))
+    assert list(map(tuple, training.merges.tolist())) == reference_wordpiece(listed, letters, len(alphabet) + 150)
+
+
+def test_wordpiece_compares_scores_that_are_equal_as_floats() -> None:
+    words = {"ab": 2**52, "a": 1, "cd": 2**52 + 1, "c": 1, "ba": 1}
+    assert wordpiece_merges(words, 6) == reference_wordpiece(words, "abcd", 6)
+
+
+def test_wordpiece_of_a_word_of_a_million_letters_takes_no_quadratic_time() -> None:
+    assert wordpiece_merges({"ab" * 60: 1}, 100) == reference_wordpiece({"ab" * 60: 1}, "abcd", 100)
+    assert len(wordpiece_merges({"ab" * 500_000: 1}, 100)) > 10

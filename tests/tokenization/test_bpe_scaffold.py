@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.bpe import MergeTraining, train_bpe, train_scaffold_bpe
+from paribus.tokenization.bpe import MergeTraining, train_scaffold_bpe
 from paribus.tokenization.counts import SymbolCorpus
 from paribus.tokenization.vocabulary import fewest
 from support.tokenization_references import reference_training
@@ -29,33 +29,22 @@ def scaffolds(training: MergeTraining, alphabet: str) -> set[str]:
     return {token for token, scaffold in zip(strings(training, alphabet), training.scaffold, strict=True) if scaffold}
 
 
-def corpus(words: dict[str, int], alphabet: str) -> SymbolCorpus:
-    return SymbolCorpus.of_characters(word_counts(words), np.array([ord(letter) for letter in alphabet]))
-
-
 def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> MergeTraining:
-    return train_scaffold_bpe(corpus(words, alphabet), size, threshold=threshold)
+    corpus = SymbolCorpus.of_characters(word_counts(words), np.array([ord(letter) for letter in alphabet]))
+    return train_scaffold_bpe(corpus, size, threshold=threshold)
 
 
 def test_a_token_that_a_longer_one_used_up_becomes_a_scaffold() -> None:
     training = train(ARIZONA, ALPHABET, len(ALPHABET) + 4)
     created = dict(zip(strings(training, ALPHABET), training.frequencies.tolist(), strict=True))
-    assert created["zona"] == 100
-    assert created["Arizona"] == 97
-    assert "zona" in scaffolds(training, ALPHABET)
-    assert "zon" not in scaffolds(training, ALPHABET)
+    assert (created["zona"], created["Arizona"]) == (100, 97)
+    assert "zona" in scaffolds(training, ALPHABET) and "zon" not in scaffolds(training, ALPHABET)
 
 
 def test_a_scaffold_alone_is_demolished_to_its_first_normal_parents() -> None:
     texts = [word for word, count in ARIZONA.items() for _ in range(count)]
-    tok = Tokenizer.train(
-        texts,
-        algorithm="scaffold_bpe",
-        vocab_size=len(ALPHABET) + 4,
-        unit="character",
-        unknown="refuse",
-        pretokenizer="whitespace",
-    )
+    settings = {"unit": "character", "unknown": "refuse", "pretokenizer": "whitespace"}
+    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=len(ALPHABET) + 4, **settings)  # type: ignore[arg-type]
     assert tok.tokenize("zona") == [b"zon", b"a"]
     assert tok.tokenize("Arizona") == [b"Arizona"]
     zona = next(entry for entry in tok.vocabulary if entry.bytes == b"zona")
@@ -81,31 +70,6 @@ def test_training_equals_counting_everything_anew_each_step(
     assert set(np.flatnonzero(training.scaffold).tolist()) == reference.scaffold
     assert {rank: int(training.frequencies[rank]) for rank in reference.frequencies} == reference.frequencies
     assert training.stopped == ("vocab_size" if (~training.scaffold).sum() >= size else "no_pair_left")
-
-
-@given(words=WORDS, size=st.integers(3, 24))
-def test_its_merges_are_those_of_bpe_carried_further(words: dict[str, int], size: int) -> None:
-    scaffold, plain = train(words, "abc", size), train_bpe(corpus(words, "abc"), size)
-    merges = plain.merges.tolist()
-    assert scaffold.merges.tolist()[: len(merges)] == merges
-    assert strings(scaffold, "abc")[: len(plain.left)] == strings(plain, "abc")
-
-
-def test_the_expanded_vocabulary_is_the_normal_tokens_and_the_scaffolds() -> None:
-    texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
-    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, special_tokens=["<eos>"])
-    scaffold = [entry for entry in tok.vocabulary if entry.scaffold]
-    assert scaffold
-    assert tok.vocab_size == 264
-    assert len(tok.vocabulary) == 264 + len(scaffold)
-    assert sorted(entry.id for entry in tok.vocabulary if entry.id is not None) == list(range(264))
-    assert not any(entry.scaffold for entry in tok.vocabulary[:256])
-    for entry in tok.vocabulary:
-        if entry.parents is not None:
-            left, right = entry.parents
-            assert tok.vocabulary[left].bytes + tok.vocabulary[right].bytes == entry.bytes
-    for text in texts:
-        assert b"".join(tok.tokenize(text)) == text.encode()
 
 
 def test_the_shortest_demolition_takes_the_fewest_tokens_and_the_longest_first() -> None:

@@ -14,35 +14,17 @@ def tok() -> Tokenizer:
     return Tokenizer.train([], algorithm="bytes", special_tokens=["<eos>"])
 
 
-@pytest.fixture
-def written(tmp_path: Path, tok: Tokenizer) -> Path:
+def test_documents_come_back_in_order_from_memory_mapped_files(tmp_path: Path, tok: Tokenizer) -> None:
     with EncodedCorpusWriter(tmp_path, tok) as writer:
         for batch in (["ab", "", "é"], ["xyz"]):
             ids, offsets = tok.encode_batch(batch)
-            sizes = np.array([len(text.encode()) for text in batch], dtype=np.int64)
-            writer.append(ids, np.diff(offsets), sizes)
+            writer.append(ids, np.diff(offsets), np.array([len(text.encode()) for text in batch]))
         assert (writer.documents, writer.tokens) == (4, 7)
-    return tmp_path
-
-
-def test_documents_come_back_in_order(written: Path, tok: Tokenizer) -> None:
-    corpus = EncodedCorpus(written)
-    assert len(corpus) == 4
+    corpus = EncodedCorpus(tmp_path)
+    assert (len(corpus), corpus.tokens, corpus.tokenizer.eos_id) == (4, 7, 256)
     assert [tok.decode(corpus.document(n)) for n in range(4)] == ["ab", "", "é", "xyz"]
     assert corpus.offsets.tolist() == [0, 2, 2, 4, 7]
     assert corpus.source_bytes.tolist() == [2, 0, 2, 3]
-    assert corpus.tokens == 7
-    assert corpus.tokenizer.eos_id == 256
-
-
-def test_the_arrays_are_memory_mapped_files_that_numpy_reads(written: Path) -> None:
-    assert isinstance(EncodedCorpus(written).ids, np.memmap)
-    assert np.load(written / "ids.npy").dtype == np.uint16
-    assert id_dtype(65_536) == np.uint16
-    assert id_dtype(65_537) == np.uint32
-
-
-def test_an_empty_corpus_is_readable(tmp_path: Path, tok: Tokenizer) -> None:
-    with EncodedCorpusWriter(tmp_path, tok):
-        pass
-    assert len(EncodedCorpus(tmp_path)) == 0
+    assert isinstance(corpus.ids, np.memmap)
+    assert np.load(tmp_path / "ids.npy").dtype == np.uint16
+    assert (id_dtype(65_536), id_dtype(65_537)) == (np.uint16, np.uint32)

@@ -1,4 +1,4 @@
-"""`tokenizer=existing`: a tokenizer that is there already, found, copied and encoded with."""
+"""`tokenizer=existing`: a tokenizer that exists already: located, copied and encoded with."""
 
 import json
 import shutil
@@ -62,70 +62,65 @@ def configured(path: Path) -> RunConfig:
     return run_config(tokenizer=ExistingTokenizer(path=str(path)), pretokenizer=ExistingPretokenizer())
 
 
-def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
+def test_settings_that_an_existing_tokenizer_cannot_satisfy_are_refused_before_anything_runs(
     places: dict[str, Path], tokenizer: Tokenizer
 ) -> None:
-    fitting = configured(places["directory"])
-    model = replace(fitting.model, match="total", reference_vocab_size=1)
-    step = training_flops(fitting.model, tokenizer.vocab_size, 1024 * fitting.model.context_length)
-    wanting: dict[str, dict[str, Any]] = {
+    config = configured(places["directory"])
+    step = training_flops(config.model, tokenizer.vocab_size, 1024 * config.model.context_length)
+    unfit: dict[str, dict[str, Any]] = {
         "encoder.kind": {"encoder": ViterbiEncoder()},
-        "model.match": {"model": model},
+        "model.match": {"model": replace(config.model, match="total", reference_vocab_size=1)},
         "budget.flops": {"budget": EqualFlopsBudget(flops=step // 2)},
     }
-    fitting = replace(fitting, budget=EqualFlopsBudget(flops=3_000 * step))
-    assert check_tokenizer(fitting) == []
-    for path, groups in wanting.items():
-        found = check_tokenizer(replace(fitting, **groups))
-        assert [field for field, _ in found] == [path], found
+    config = replace(config, budget=EqualFlopsBudget(flops=3_000 * step))
+    assert check_tokenizer(config) == []
+    for path, groups in unfit.items():
+        assert [field for field, _ in check_tokenizer(replace(config, **groups))] == [path]
 
 
-def test_a_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_a_path_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no tokenizer: neither settings.json of ours nor tokenizer.json"):
         locate(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["absent.model", "absent/tokenizer.json", "bpe"])
-def test_a_path_that_leads_nowhere_is_told_from_one_without_tokenizer(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"{name}: there is no such file or directory, and so no tokenizer"):
-        locate(tmp_path / name)
+    for name in ("absent.model", "absent/tokenizer.json", "bpe"):
+        with pytest.raises(DataError, match=rf"{name}: there is no such file or directory, and so no tokenizer"):
+            locate(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["run", "hugging face"])
 def test_the_stage_copies_ids_and_pretokenizer(
     name: str, places: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    context = context_at(tmp_path / "out", tmp_path / "work", configured(places[name]), {})
-    result = build_vocabulary(context)
+    result = build_copy(configured(places[name]), tmp_path)
     copied = Tokenizer.load(tmp_path / "out" / "tokenizer")
     assert result["vocab_size"] == 270
     assert copied.settings.pretokenizer == "gpt4"
     for encoder in ("merge_rank", "longest_first"):
-        ours, theirs = (found.with_encoder(encoder).encode(TEXTS[0]) for found in (copied, tokenizer))
-        assert np.array_equal(ours, theirs)
+        ids, expected = (tok.with_encoder(encoder).encode(TEXTS[0]) for tok in (copied, tokenizer))
+        assert np.array_equal(ids, expected)
     if name == "run":
         assert files(tmp_path / "out" / "tokenizer") == files(places["directory"])
 
 
-def test_a_tokenizer_that_loses_text_is_refused_unless_said(tmp_path: Path) -> None:
-    Tokenizer.train(TEXTS, vocab_size=540, pretokenizer="stripped").save(tmp_path / "lossy")
-    config = configured(tmp_path / "lossy")
-    with pytest.raises(ConfigurationError, match="stripped loses whitespace"):
-        build_vocabulary(context_at(tmp_path / "out", tmp_path / "work", config, {}))
+def build_copy(config: RunConfig, root: Path) -> dict[str, Any]:
+    return build_vocabulary(context_at(root / "out", root / "work", config, {}))
 
 
-def test_its_files_are_the_identity_and_not_where_they_are(places: dict[str, Path], tmp_path: Path) -> None:
+def test_the_identity_is_that_of_the_files_and_not_of_their_place(places: dict[str, Path], tmp_path: Path) -> None:
     def key(path: Path) -> str:
         return build_graph(configured(path), tmp_path / "cache", targets=["vocabulary"])["vocabulary"].key
 
     copy = Path(shutil.copytree(places["directory"], tmp_path / "copy"))
-    assert key(copy) == key(places["directory"]) == key(places["run"]) != key(places["hugging face"])
+    keys = {name: key(path) for name, path in places.items()}
+    (ours,) = {keys[name] for name in ("directory", "artefact", "run", "checkpoint", "checkpoints")}
+    assert key(copy) == ours != keys["hugging face"] == keys["hugging face within"]
     (copy / "settings.json").write_text((copy / "settings.json").read_text() + "\n")
     assert key(copy) != key(places["directory"])
     assert list(build_graph(configured(copy), tmp_path / "cache", targets=["vocabulary"])) == ["vocabulary"]
 
 
-def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[str, Path], tmp_path: Path) -> None:
+def test_a_plan_counts_the_tokens_of_an_existing_tokenizer_with_its_own_pretokenizer(
+    places: dict[str, Path], tmp_path: Path
+) -> None:
     base = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
     command = [*base, f"tokenizer.path={places['hugging face']}", "encoder=longest_first"]
     (run,) = make_plan(prepare_runs(compose_command(parse(command)))).runs
@@ -140,47 +135,31 @@ def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[s
 
 
 def sentencepiece_model(path: Path, kind: str) -> Path:
+    options = {"vocab_size": 25, "minloglevel": 2, "hard_vocab_limit": False}
     with path.open("wb") as file:
-        SentencePieceTrainer.train(
-            sentence_iterator=iter(TEXTS),
-            model_writer=file,
-            vocab_size=25,
-            model_type=kind,
-            minloglevel=2,
-            hard_vocab_limit=False,
-        )
+        SentencePieceTrainer.train(sentence_iterator=iter(TEXTS), model_writer=file, model_type=kind, **options)
     return path
 
 
-@pytest.mark.parametrize(
-    ("kind", "encoder"),
-    [("bpe", "merge_rank"), ("wordpiece", "left_to_right"), ("unigram", "viterbi"), ("words", "whole")],
-)
-def test_the_natural_encoder_of_a_tokenizer_of_ours_is_that_of_its_algorithm(
-    kind: Any, encoder: str, tmp_path: Path
-) -> None:
-    Tokenizer.train(TEXTS, algorithm=kind, vocab_size=270).with_encoder("left_to_right").save(tmp_path)
-    assert natural_encoder(tmp_path) == encoder
-
-
-def test_the_natural_encoder_of_others_is_that_of_the_model_in_their_files(
+def test_the_natural_encoder_is_that_of_the_algorithm_or_model_in_the_files(
     places: dict[str, Path], tmp_path: Path
 ) -> None:
-    vocabulary = tmp_path / "vocab.txt"
-    vocabulary.write_text("[UNK]\n[SEP]\na\n##l\n", encoding="utf-8")
-    saved = Tokenizer.train(TEXTS, vocab_size=270).with_encoder("left_to_right").to_huggingface()
-    saved.save_pretrained(tmp_path / "wordpiece")
-    found = {
-        "vocab.txt": vocabulary,
-        "WordPiece": tmp_path / "wordpiece" / "tokenizer.json",
-        "BPE": places["tokenizer.json"],
-        "unigram": sentencepiece_model(tmp_path / "unigram.model", "unigram"),
-        "bpe": sentencepiece_model(tmp_path / "bpe.model", "bpe"),
-    }
-    assert {name: natural_encoder(path) for name, path in found.items()} == {
-        "vocab.txt": "left_to_right", "WordPiece": "left_to_right", "BPE": "merge_rank", "unigram": "viterbi",
-        "bpe": "merge_rank",
-    }  # fmt: skip
+    algorithms = {"bpe": "merge_rank", "wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
+    for algorithm, encoder in algorithms.items():
+        tok = Tokenizer.train(TEXTS, algorithm=algorithm, vocab_size=270)  # type: ignore[arg-type]
+        tok.with_encoder("left_to_right").save(tmp_path / algorithm)
+        assert natural_encoder(tmp_path / algorithm) == encoder, algorithm
+    (tmp_path / "vocab.txt").write_text("[UNK]\n[SEP]\na\n##l\n", encoding="utf-8")
+    left_to_right = Tokenizer.train(TEXTS, vocab_size=270).with_encoder("left_to_right")
+    left_to_right.to_huggingface().save_pretrained(tmp_path / "huggingface")
+    for path, encoder in [
+        (tmp_path / "vocab.txt", "left_to_right"),
+        (tmp_path / "huggingface" / "tokenizer.json", "left_to_right"),
+        (places["tokenizer.json"], "merge_rank"),
+        (sentencepiece_model(tmp_path / "unigram.model", "unigram"), "viterbi"),
+        (sentencepiece_model(tmp_path / "bpe.model", "bpe"), "merge_rank"),
+    ]:
+        assert natural_encoder(path) == encoder, path
 
 
 def natural_encoder(path: Path) -> str:
@@ -190,12 +169,11 @@ def natural_encoder(path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_model_of_sentencepiece_is_copied_where_its_normalization_is_wanted(kind: str, tmp_path: Path) -> None:
+def test_a_tokenizer_that_loses_text_is_copied_only_on_request(kind: str, tmp_path: Path) -> None:
     source = sentencepiece_model(tmp_path / "spiece.model", kind)
     config = configured(source)
     with pytest.raises(ConfigurationError, match="SentencePiece model normalizes text"):
-        build_vocabulary(context_at(tmp_path / "out", tmp_path / "work", config, {}))
-    wanted = replace(config, tokenizer=ExistingTokenizer(path=str(source), lossless=False))
-    build_vocabulary(context_at(tmp_path / "copy", tmp_path / "copying", wanted, {}))
-    copied = Tokenizer.load(tmp_path / "copy" / "tokenizer")
+        build_copy(config, tmp_path / "refused")
+    build_copy(replace(config, tokenizer=ExistingTokenizer(path=str(source), lossless=False)), tmp_path)
+    copied = Tokenizer.load(tmp_path / "out" / "tokenizer")
     assert copied.encode(TEXTS[0]).tolist() == SentencePieceProcessor(model_file=str(source)).encode(TEXTS[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AddedToken, AutoTokenizer
@@ -42,12 +43,7 @@ PYTHON: dict[str, dict[str, Any]] = {
     "scaffold_longest": {"algorithm": "scaffold_bpe", "encoder": "longest_first", "candidates": "expanded"},
     "unigram": {"algorithm": "unigram"},
     "stripped_unigram": {"algorithm": "unigram", "pretokenizer": "stripped", "unit": "character", "unknown": "token"},
-    "marked_fallback": {
-        "pretokenizer": "stripped",
-        "unit": "character",
-        "unknown": "byte_fallback",
-        "vocab_size": 1800,
-    },
+    "fallback": {"pretokenizer": "stripped", "unit": "character", "unknown": "byte_fallback", "vocab_size": 1800},
     "characters_longest": {"encoder": "longest_first", "unit": "character", "vocab_size": 1400},
     "spans": {"pretokenizer": "spans", "encoder": "longest_first"},
 }
@@ -69,7 +65,7 @@ def texts(real_data: RealData) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(texts: list[str]) -> dict[str, Tokenizer]:
+def toks(texts: list[str]) -> dict[str, Tokenizer]:
     """A tokenizer of every kind; characters that occur only in the last language are outside the alphabets."""
     return {name: train(texts, **options) for name, options in (FAST | PYTHON).items()}
 
@@ -83,33 +79,32 @@ def train(texts: list[str], **options: Any) -> Tokenizer:
 
 
 @pytest.mark.parametrize("name", FAST | PYTHON)
-def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], texts: list[str]) -> None:
-    tok = made[name]
-    theirs = tok.to_huggingface(split_special_tokens=True)
-    assert theirs.is_fast == (name in FAST), obstacles(tok)
-    assert len(theirs) == tok.vocab_size
-    assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eos_id, tok.special_tokens["<pad>"])
+def test_ids_text_and_sizes_are_the_same(name: str, toks: dict[str, Tokenizer], texts: list[str]) -> None:
+    tok = toks[name]
+    exported = tok.to_huggingface(split_special_tokens=True)
+    assert exported.is_fast == (name in FAST), obstacles(tok)
+    assert len(exported) == tok.vocab_size
+    assert (exported.eos_token_id, exported.convert_tokens_to_ids("<pad>")) == (tok.eos_id, tok.special_tokens["<pad>"])
     ids = [tok.encode(text).tolist() for text in texts]
-    assert theirs(texts, add_special_tokens=False)["input_ids"] == ids
-    assert theirs(texts)["input_ids"] == ids
+    assert exported(texts)["input_ids"] == ids
     for text, expected in zip(texts, ids, strict=True):
-        assert theirs.encode(text, add_special_tokens=False) == expected
-        assert theirs.convert_tokens_to_ids(theirs.tokenize(text)) == expected
+        assert exported.encode(text, add_special_tokens=False) == expected
+        assert exported.convert_tokens_to_ids(exported.tokenize(text)) == expected
         if tok.settings.unknown != "token" or tok.settings.unit == "byte":
-            assert theirs.decode(expected) == tok.decode(expected)
+            assert exported.decode(expected) == tok.decode(expected)
         if not tok.settings.lossy:
-            assert theirs.decode(expected) == text
-    assert theirs.decode([tok.eos_id, *ids[3], tok.eos_id], skip_special_tokens=True) == theirs.decode(ids[3])
+            assert exported.decode(expected) == text
+    assert exported.decode([tok.eos_id, *ids[3], tok.eos_id], skip_special_tokens=True) == exported.decode(ids[3])
 
 
 @pytest.mark.parametrize("name", ["bpe", "stripped", "bert", "characters", "from_the_left", "longest_first"])
-def test_ids_are_the_same_on_any_text(name: str, made: dict[str, Tokenizer]) -> None:
-    tok = made[name]
-    theirs = tok.to_huggingface()
+def test_ids_are_the_same_on_any_text(name: str, toks: dict[str, Tokenizer]) -> None:
+    tok = toks[name]
+    exported = tok.to_huggingface()
 
     @given(WRITTEN)
     def check(text: str) -> None:
-        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
+        assert exported(text)["input_ids"] == tok.encode(text).tolist()
 
     check()
 
@@ -131,95 +126,81 @@ print(json.dumps(answers))
 
 @pytest.mark.parametrize(("names", "imports"), [(list(FAST), ""), (list(PYTHON), "paribus.tokenization.export")])
 def test_a_fresh_process_reads_the_saved_directories(
-    names: list[str], imports: str, made: dict[str, Tokenizer], texts: list[str], tmp_path: Path
+    names: list[str], imports: str, toks: dict[str, Tokenizer], texts: list[str], tmp_path: Path
 ) -> None:
     for name in names:
-        made[name].to_huggingface(split_special_tokens=True).save_pretrained(tmp_path / name)
+        toks[name].to_huggingface(split_special_tokens=True).save_pretrained(tmp_path / name)
         assert (tmp_path / name / "tokenizer.json").exists() == (name in FAST)
     script = READ_BACK.format(imports=f"import {imports}" if imports else "", expected=bool(imports))
-    answered = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path), *names],
-        input=json.dumps(texts),
-        env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name, (ids, decoded, size, eos) in json.loads(answered.stdout.splitlines()[-1]).items():
-        tok = made[name]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", script, str(tmp_path), *names]
+    output = subprocess.check_output(command, input=json.dumps(texts), env=environment, text=True)
+    for name, (ids, decoded, size, eos) in json.loads(output.splitlines()[-1]).items():
+        tok = toks[name]
         assert ids == [tok.encode(text).tolist() for text in texts]
         assert (size, eos) == (tok.vocab_size, tok.eos_id)
         if not tok.settings.lossy:
             assert decoded == texts
 
 
-def test_the_directory_of_a_model_is_read_too(made: dict[str, Tokenizer], texts: list[str], tmp_path: Path) -> None:
+def test_the_directory_of_a_model_is_read_and_no_other_tokenizer_left_in_it(
+    toks: dict[str, Tokenizer], texts: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
     for name in ("longest_first", "bpe"):
-        made[name].to_huggingface().save_pretrained(tmp_path)
-        read = AutoTokenizer.from_pretrained(tmp_path)
-        assert isinstance(read, ParibusTokenizer) == (name == "longest_first")
-        assert read(texts[0])["input_ids"] == made[name].encode(texts[0]).tolist()
-
-
-def test_another_tokenizer_json_is_not_left_beside_ours(made: dict[str, Tokenizer], tmp_path: Path) -> None:
-    made["bpe"].to_huggingface().save_pretrained(tmp_path)
+        toks[name].to_huggingface().save_pretrained(tmp_path)
+        loaded = AutoTokenizer.from_pretrained(tmp_path)
+        assert isinstance(loaded, ParibusTokenizer) == (name == "longest_first")
+        assert loaded(texts[0])["input_ids"] == toks[name].encode(texts[0]).tolist()
     with pytest.raises(ConfigurationError, match=r"tokenizer.json is of another tokenizer"):
-        made["longest_first"].to_huggingface().save_pretrained(tmp_path)
+        toks["longest_first"].to_huggingface().save_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["bpe", "stripped", "unknown", "bert", "longest_first", "scaffold"])
-def test_special_tokens_in_text_are_special_unless_they_are_to_be_split(name: str, made: dict[str, Tokenizer]) -> None:
-    tok = made[name]
-    text = f"one {EOS}two<pad>"
+@pytest.mark.parametrize("name", ["bpe", "stripped", "bert", "scaffold"])
+def test_special_tokens_in_text_are_special_unless_they_are_to_be_split(name: str, toks: dict[str, Tokenizer]) -> None:
+    tok, text = toks[name], f"one {EOS}two<pad>"
     parts = [*tok.encode("one ").tolist(), tok.eos_id, *tok.encode("two").tolist(), tok.special_tokens["<pad>"]]
-    for theirs in (ParibusTokenizer(tok, pad_token="<pad>"), tok.to_huggingface(pad_token="<pad>")):
-        assert theirs(text)["input_ids"] == parts
-        assert theirs(text, split_special_tokens=True)["input_ids"] == tok.encode(text).tolist() != parts
+    for exported in (ParibusTokenizer(tok, pad_token="<pad>"), tok.to_huggingface(pad_token="<pad>")):
+        assert exported(text)["input_ids"] == parts
+        assert exported(text, split_special_tokens=True)["input_ids"] == tok.encode(text).tolist() != parts
 
 
-@pytest.mark.parametrize("name", ["longest_first", "stripped"])
-def test_added_tokens_outlive_saving_and_are_decoded(name: str, made: dict[str, Tokenizer], tmp_path: Path) -> None:
-    ours = ParibusTokenizer(made[name], pad_token="<pad>")
-    ours.add_tokens(ADDED)
-    ours.add_special_tokens({"bos_token": "<s>"})
-    ours.save_pretrained(tmp_path)
-    read = AutoTokenizer.from_pretrained(tmp_path)
+def test_added_tokens_are_saved_and_decoded(toks: dict[str, Tokenizer], tmp_path: Path) -> None:
     text = f"<s>one left squa <x>> right  <|user|> 東京é{EOS}"
-    ids = ours(text)["input_ids"]
-    assert read(text)["input_ids"] == ids
-    assert {read.bos_token_id, read.convert_tokens_to_ids("<x>>"), read.eos_token_id} < set(ids)
-    decoded = {
+    for name, decoded in {
         "longest_first": f"<s>oneleft squa <x>> right<|user|>東京é{EOS}",
         "stripped": f"<s> one left squa <x>> right <|user|> 東京 é {EOS}",
-    }
-    assert read.decode(ids) == decoded[name]
-    assert len(read) == len(ours) == made[name].vocab_size + len(ADDED) + 1
+    }.items():
+        exported = ParibusTokenizer(toks[name], pad_token="<pad>")
+        exported.add_tokens(ADDED)
+        exported.add_special_tokens({"bos_token": "<s>"})
+        exported.save_pretrained(tmp_path / name)
+        loaded = AutoTokenizer.from_pretrained(tmp_path / name)
+        ids = exported(text)["input_ids"]
+        assert loaded(text)["input_ids"] == ids
+        assert {loaded.bos_token_id, loaded.convert_tokens_to_ids("<x>>"), loaded.eos_token_id} < set(ids)
+        assert loaded.decode(ids) == decoded
+        assert len(loaded) == len(exported) == toks[name].vocab_size + len(ADDED) + 1
 
 
-def test_what_tokenizer_json_cannot_say_is_named(made: dict[str, Tokenizer]) -> None:
+def test_a_tokenizer_json_that_cannot_be_the_same_is_refused(toks: dict[str, Tokenizer]) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot describe this tokenizer: encoder=longest_first, scaffolds$"):
-        tokenizer_json(made["scaffold_longest"])
-    assert obstacles(made["marked_fallback"]) == ["byte fallback with continuation marks"]
-    assert obstacles(made["spans"].with_encoder("merge_rank")) == ["pretokenizer=spans"]
+        tokenizer_json(toks["scaffold_longest"])
+    assert obstacles(toks["fallback"]) == ["byte fallback with continuation marks"]
+    assert obstacles(toks["spans"].with_encoder("merge_rank")) == ["pretokenizer=spans"]
+    description = json.loads(tokenizer_json(toks["bpe"]))
+    assert disagreement(toks["bpe"], tokenizers.Tokenizer.from_str(json.dumps(description))) is None
+    description["model"]["merges"].pop(20)
+    assert disagreement(toks["bpe"], tokenizers.Tokenizer.from_str(json.dumps(description))) is not None
 
 
-def test_the_check_finds_a_tokenizer_json_that_differs(made: dict[str, Tokenizer]) -> None:
-    import tokenizers
-
-    described = json.loads(tokenizer_json(made["bpe"]))
-    described["model"]["merges"].pop(20)
-    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(tokenizer_json(made["bpe"]))) is None
-    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(json.dumps(described))) is not None
-
-
-@pytest.mark.parametrize("encoder", ["merge_rank", "left_to_right"])
-def test_text_that_spells_the_unknown_token_stays_text(encoder: str) -> None:
+def test_text_that_spells_the_unknown_token_stays_text() -> None:
     options: dict[str, Any] = {"unit": "character", "unknown": "token", "pretokenizer": "stripped"}
-    tok = Tokenizer.train(["an <unk> word, <unk>s"] * 9, vocab_size=60, **options).with_encoder(encoder)
-    assert tok.tokenize("<unk>") == [b"<unk>"]
-    theirs = tok.to_huggingface(split_special_tokens=True)
-    assert theirs.is_fast
-    for text in ("<unk> an", "<unk>s", "a 東 word", "東"):
-        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
-    assert theirs("東")["input_ids"] == [theirs.unk_token_id]
+    for encoder in ("merge_rank", "left_to_right"):
+        tok = Tokenizer.train(["an <unk> word, <unk>s"] * 9, vocab_size=60, **options).with_encoder(encoder)
+        assert tok.tokenize("<unk>") == [b"<unk>"]
+        exported = tok.to_huggingface(split_special_tokens=True)
+        assert exported.is_fast
+        for text in ("<unk> an", "<unk>s", "a 東 word", "東"):
+            assert exported(text)["input_ids"] == tok.encode(text).tolist()
+        assert exported("東")["input_ids"] == [exported.unk_token_id]

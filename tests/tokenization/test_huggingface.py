@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,22 +40,17 @@ def tok(texts: list[str]) -> Tokenizer:
     return Tokenizer.train(texts, vocab_size=1000, pretokenizer="gpt2", special_tokens=[EOS, "<pad>"])
 
 
-@pytest.fixture
-def described(tok: Tokenizer) -> dict[str, Any]:
-    return json.loads(tokenizer_json(tok))  # type: ignore[no-any-return]
-
-
-def write(described: dict[str, Any], path: Path) -> Path:
-    file = path / "tokenizer.json"
-    file.write_text(json.dumps(described), encoding="utf-8")
+def write(description: dict[str, Any], directory: Path) -> Path:
+    file = directory / "tokenizer.json"
+    file.write_text(json.dumps(description), encoding="utf-8")
     return file
 
 
 def assert_same_ids(imported: Tokenizer, file: Path, texts: list[str]) -> None:
-    theirs = tokenizers.Tokenizer.from_file(str(file))
-    theirs.encode_special_tokens = True
+    library = tokenizers.Tokenizer.from_file(str(file))
+    library.encode_special_tokens = True
     for text in texts:
-        assert imported.encode(text).tolist() == theirs.encode(text, add_special_tokens=False).ids
+        assert imported.encode(text).tolist() == library.encode(text, add_special_tokens=False).ids
 
 
 @pytest.mark.parametrize("pretokenizer", ["gpt2", "gpt2_digits", "gpt4", "whitespace", "none"])
@@ -63,208 +59,181 @@ def test_an_imported_tokenizer_has_the_same_ids(pretokenizer: str, texts: list[s
     tok.to_huggingface().save_pretrained(tmp_path)
     imported = Tokenizer.from_huggingface(tmp_path)
     assert imported.merges == tok.merges
-    assert imported.special_tokens == tok.special_tokens
-    assert (imported.eos_id, imported.settings.pretokenizer) == (tok.eos_id, pretokenizer)
+    assert (imported.eos_id, imported.special_tokens) == (tok.eos_id, tok.special_tokens)
+    assert imported.settings.pretokenizer == pretokenizer
     assert_same_ids(imported, tmp_path / "tokenizer.json", texts)
     for encoder in ("longest_first", "left_to_right", "fewest"):
         for text in texts:
             expected = tok.with_encoder(encoder).encode(text).tolist()
             assert imported.with_encoder(encoder).encode(text).tolist() == expected
-    imported.save(tmp_path / "ours")
-    assert Tokenizer.load(tmp_path / "ours").encode(texts[0]).tolist() == tok.encode(texts[0]).tolist()
+    imported.save(tmp_path / "saved")
+    assert Tokenizer.load(tmp_path / "saved").encode(texts[0]).tolist() == tok.encode(texts[0]).tolist()
 
 
-def test_gpt2s_file_is_read_as_it_is(described: dict[str, Any], texts: list[str], tmp_path: Path) -> None:
+def test_gpt2s_file_is_read_as_it_is(tok: Tokenizer, texts: list[str], tmp_path: Path) -> None:
     """No model type, merges as strings, the special token in the vocabulary, a prefix-space flag and no use_regex."""
-    model = described["model"]
+    description = json.loads(tokenizer_json(tok))
+    model = description["model"]
     del model["type"]
     model |= {"unk_token": "", "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False}
     model["merges"] = [" ".join(pair) for pair in model["merges"]]
-    model["vocab"][EOS] = described["added_tokens"][0]["id"]
-    described["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    file = write(described, tmp_path)
+    model["vocab"][EOS] = description["added_tokens"][0]["id"]
+    description["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    file = write(description, tmp_path)
     assert_same_ids(Tokenizer.from_huggingface(file), file, texts)
 
 
 def test_llama3s_file_is_read_as_it_is(texts: list[str], tmp_path: Path) -> None:
     """Its tokens need not be reachable by merges: `ignore_merges` takes a pre-token that is a token whole."""
     trained = Tokenizer.train(texts, vocab_size=900, pretokenizer="gpt4", special_tokens=["<|begin_of_text|>", EOS])
-    described = json.loads(tokenizer_json(trained))
-    described["model"]["ignore_merges"] = True
-    described["model"]["merges"] = [pair for pair in described["model"]["merges"] if len("".join(pair)) % 3]
-    described["post_processor"] = {
+    description = json.loads(tokenizer_json(trained))
+    merges = [pair for pair in description["model"]["merges"] if len("".join(pair)) % 3]
+    description["model"] |= {"ignore_merges": True, "merges": merges}
+    description["post_processor"] = {
         "type": "TemplateProcessing",
         "single": [{"SpecialToken": {"id": EOS, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
         "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
         "special_tokens": {EOS: {"id": EOS, "ids": [899], "tokens": [EOS]}},
     }
-    file = write(described, tmp_path)
+    file = write(description, tmp_path)
     imported = Tokenizer.from_huggingface(file)
     assert_same_ids(imported, file, texts)
     assert imported.to_huggingface()(texts[0])["input_ids"] == imported.encode(texts[0]).tolist()
-    described["model"]["ignore_merges"] = False
-    without = Tokenizer.from_huggingface(write(described, tmp_path))
-    assert_same_ids(without, file, texts)
-    assert any(without.encode(text).tolist() != imported.encode(text).tolist() for text in texts)
+    description["model"]["ignore_merges"] = False
+    by_merges = Tokenizer.from_huggingface(write(description, tmp_path))
+    assert_same_ids(by_merges, file, texts)
+    assert any(by_merges.encode(text).tolist() != imported.encode(text).tolist() for text in texts)
     for text in texts:
         longest = imported.with_encoder("longest_first").encode(text).tolist()
-        assert without.with_encoder("longest_first").encode(text).tolist() == longest
+        assert by_merges.with_encoder("longest_first").encode(text).tolist() == longest
 
 
-def test_ids_of_another_order_survive_the_import(tok: Tokenizer, texts: list[str], tmp_path: Path) -> None:
-    described = json.loads(tokenizer_json(tok))
-    last = tok.vocab_size - 1
-    described["model"]["vocab"] |= {token["content"]: token["id"] for token in described["added_tokens"]}
-    vocab = described["model"]["vocab"]
-    described["model"]["vocab"] = {name: last - identity for name, identity in vocab.items()}
-    for token in described["added_tokens"]:
-        token["id"] = last - token["id"]
-    file = write(described, tmp_path)
+def test_ids_in_another_order_are_imported_and_exported(tok: Tokenizer, texts: list[str], tmp_path: Path) -> None:
+    description = json.loads(tokenizer_json(tok))
+    last, special = tok.vocab_size - 1, description["added_tokens"]
+    vocab = description["model"]["vocab"] | {token["content"]: token["id"] for token in special}
+    description["model"]["vocab"] = {name: last - identity for name, identity in vocab.items()}
+    description["added_tokens"] = [token | {"id": last - token["id"]} for token in special]
+    file = write(description, tmp_path)
     imported = Tokenizer.from_huggingface(file)
     assert imported.special_tokens == {"<pad>": 0, EOS: 1}
     assert_same_ids(imported, file, texts)
+    exported = imported.to_huggingface(split_special_tokens=True)
     for text in texts:
-        assert imported.to_huggingface(split_special_tokens=True)(text)["input_ids"] == [
-            last - identity for identity in tok.encode(text)
-        ]
+        assert exported(text)["input_ids"] == [last - identity for identity in tok.encode(text)]
 
 
 SPLIT = {"type": "Split", "behavior": "Isolated", "invert": False}
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
 
 
-def sentencepiece(described: dict[str, Any]) -> None:
+def sentencepiece(description: dict[str, Any]) -> None:
     prepend = {"type": "Prepend", "prepend": "▁"}
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
-    described["normalizer"] = {"type": "Sequence", "normalizers": [prepend, replace]}
-    described["model"]["byte_fallback"] = True
-    described["pre_tokenizer"] = None
+    description["normalizer"] = {"type": "Sequence", "normalizers": [prepend, replace]}
+    description["model"]["byte_fallback"] = True
+    description["pre_tokenizer"] = None
 
 
-def patterned(pattern: str) -> Callable[[dict[str, Any]], None]:
-    split = SPLIT | {"pattern": {"Regex": pattern}}
-    return lambda described: described.update(pre_tokenizer={"type": "Sequence", "pretokenizers": [split, BYTES]})
-
-
-CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "dropout": (lambda it: it["model"].update(dropout=0.1), r"model\.dropout=0\.1"),
-    "normalizer": (lambda it: it.update(normalizer={"type": "NFC"}), "normalizer 'NFC'"),
-    "wordpiece": (lambda it: it["model"].update(type="WordPiece"), r"model 'WordPiece' \(only BPE, or WordPiece"),
-    "unigram": (lambda it: it["model"].update(type="Unigram"), r"model 'Unigram' \(only BPE, or WordPiece"),
-    "version": (lambda it: it.update(version="2.0"), r"version '2\.0' \(only 1\.0\)"),
-    "suffix": (lambda it: it["model"].update(end_of_word_suffix="</w>"), "end_of_word_suffix='</w>'"),
-    "whitespace": (lambda it: it.update(pre_tokenizer={"type": "Whitespace"}), "pre_tokenizer 'Whitespace'"),
-    "prefix": (lambda it: it["pre_tokenizer"].update(add_prefix_space=True), "without prefix space"),
-    "digits": (
-        lambda it: it.update(pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTES]}),
-        "pre_tokenizer 'Digits' and 'ByteLevel'",
+UNSUPPORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    r"model\.dropout=0\.1": lambda it: it["model"].update(dropout=0.1),
+    "normalizer 'NFC'": lambda it: it.update(normalizer={"type": "NFC"}),
+    r"model 'Unigram' \(only BPE, or WordPiece": lambda it: it["model"].update(type="Unigram"),
+    r"version '2\.0' \(only 1\.0\)": lambda it: it.update(version="2.0"),
+    "end_of_word_suffix='</w>'": lambda it: it["model"].update(end_of_word_suffix="</w>"),
+    "without prefix space": lambda it: it["pre_tokenizer"].update(add_prefix_space=True),
+    "pre_tokenizer 'Digits' and 'ByteLevel'": lambda it: it.update(
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "Digits"}, BYTES]}
     ),
-    "qwen": (patterned(QWEN), regex.escape(QWEN)),
-    "llama2": (sentencepiece, "byte_fallback=True; normalizer 'Prepend' and 'Replace'; pre_tokenizer none"),
-    "added": (lambda it: it["added_tokens"][0].update(special=False), "1 added tokens that are not special"),
-    "characters": (
-        lambda it: it["model"]["vocab"].update({"東": 998}),
-        "'東' is not written in the characters of bytes",
+    regex.escape(QWEN): lambda it: it.update(
+        pre_tokenizer={"type": "Sequence", "pretokenizers": [SPLIT | {"pattern": {"Regex": QWEN}}, BYTES]}
     ),
+    "byte_fallback=True; normalizer 'Prepend' and 'Replace'; pre_tokenizer none": sentencepiece,
+    "1 added tokens that are not special": lambda it: it["added_tokens"][0].update(special=False),
+    "'東' is not written in the characters of bytes": lambda it: it["model"]["vocab"].update({"東": 998}),
+}
+"""Changes of a description, by what is said of them."""
+
+
+def test_descriptions_that_cannot_be_the_same_are_refused_by_name(tok: Tokenizer, tmp_path: Path) -> None:
+    for message, change in UNSUPPORTED.items():
+        description = json.loads(tokenizer_json(tok))
+        change(description)
+        with pytest.raises(
+            ConfigurationError, match=rf"tokenizer.json: cannot be the same tokenizer here: .*{message}"
+        ):
+            Tokenizer.from_huggingface(write(description, tmp_path))
+
+
+BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
+    r"1 ids up to 999 are of no token: \d+; ": lambda it: (
+        it["model"]["vocab"].pop("Ġthe"),
+        it["model"]["merges"].clear(),
+    ),
+    "1 bytes are no tokens, such as 0x61": lambda it: it["model"]["vocab"].pop("a"),
+    "id 5 is of both": lambda it: it["model"]["vocab"].update(Ġthe=5),
+    "a merge names b' the the', which is no token": lambda it: it["model"]["merges"].append(["Ġthe", "Ġthe"]),
+    "are merged twice": lambda it: it["model"]["merges"].append(it["model"]["merges"][3]),
+    "an added token is there twice": lambda it: it["added_tokens"].append(it["added_tokens"][0]),
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_cannot_be_the_same_is_refused_by_name(name: str, described: dict[str, Any], tmp_path: Path) -> None:
-    change, message = CHANGES[name]
-    change(described)
-    with pytest.raises(ConfigurationError, match=rf"tokenizer.json: cannot be the same tokenizer here: .*{message}"):
-        Tokenizer.from_huggingface(write(described, tmp_path))
-
-
-BREAKS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "hole": (lambda it: it["model"]["vocab"].pop("Ġthe"), r"1 ids up to 999 are of no token: \d+; "),
-    "byte": (lambda it: it["model"]["vocab"].pop("a"), "1 bytes are no tokens, such as 0x61"),
-    "shared": (lambda it: it["model"]["vocab"].update(Ġthe=5), "id 5 is of both"),
-    "merge": (
-        lambda it: it["model"]["merges"].append(["Ġthe", "Ġthe"]),
-        "a merge names b' the the', which is no token",
-    ),
-    "again": (lambda it: it["model"]["merges"].append(it["model"]["merges"][3]), "are merged twice"),
-    "special": (lambda it: it["added_tokens"].append(it["added_tokens"][0]), "an added token is there twice"),
-}
-
-
-@pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_file_is_refused_by_name(name: str, described: dict[str, Any], tmp_path: Path) -> None:
-    change, message = BREAKS[name]
-    if name == "hole":
-        described["model"]["merges"] = []
-    change(described)
-    with pytest.raises(DataError, match=rf"tokenizer.json: .*{message}"):
-        Tokenizer.from_huggingface(write(described, tmp_path))
+def test_broken_descriptions_are_refused_by_name(tok: Tokenizer, tmp_path: Path) -> None:
+    for message, change in BROKEN.items():
+        description = json.loads(tokenizer_json(tok))
+        change(description)
+        with pytest.raises(DataError, match=rf"tokenizer.json: .*{message}"):
+            Tokenizer.from_huggingface(write(description, tmp_path))
 
 
 @pytest.mark.parametrize("pattern", sorted(PRETOKENIZER_OF_PATTERN))
-def test_every_pattern_that_is_taken_for_ours_cuts_like_ours(pattern: str) -> None:
-    ours, theirs = regex.compile(PATTERNS[PRETOKENIZER_OF_PATTERN[pattern]]), regex.compile(pattern)
+def test_every_pattern_that_stands_for_a_pretokenizer_cuts_like_it(pattern: str) -> None:
+    own, given_pattern = regex.compile(PATTERNS[PRETOKENIZER_OF_PATTERN[pattern]]), regex.compile(pattern)
 
     @given(st.text(st.sampled_from("aZsStlvedm' \t\n\r\v 19٣!.-é中ſK\u00a0\u2028\x1c") | st.characters(), max_size=12))
     def check(text: str) -> None:
-        assert theirs.findall(text) == ours.findall(text)
+        assert given_pattern.findall(text) == own.findall(text)
 
     check()
 
 
-# BERT's tokenizers, from `tokenizer.json` and from `vocab.txt`: the ids of `tokenizers`, or a refusal.
-
-
 @pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
 def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`tokenizer.json`, and below `text` the same as `vocab.txt`."""
+    """A tokenizer of BERT: `tokenizer.json`, and below `text` the same as `vocab.txt`."""
     root: Path = tmp_path_factory.mktemp("bert")
-    made = BertWordPieceTokenizer(lowercase=request.param)
-    made.train_from_iterator(LINES, vocab_size=250, limit_alphabet=60)
-    made.save(str(root / "tokenizer.json"))
+    library = BertWordPieceTokenizer(lowercase=request.param)
+    library.train_from_iterator(LINES, vocab_size=250, limit_alphabet=60)
+    library.save(str(root / "tokenizer.json"))
     (root / "text").mkdir()
-    vocabulary = made.get_vocab()
+    vocabulary = library.get_vocab()
     (root / "text" / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)) + "\n")
     (root / "text" / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": request.param}))
     return root
 
 
-def theirs(directory: Path) -> tokenizers.Tokenizer:
-    found = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
-    found.encode_special_tokens = True
-    return found
-
-
-@pytest.mark.parametrize("below", ["", "tokenizer.json", "text", "text/vocab.txt"])
-def test_ids_are_those_of_the_library(directory: Path, below: str) -> None:
-    ours, library = open_existing(directory / below), theirs(directory)
-    assert Tokenizer.from_huggingface(directory / below).vocabulary == ours.vocabulary
-    assert ours.vocab_size == library.get_vocab_size() == vocabulary_size(directory / below)
-    for text in TEXTS:
-        assert ours.encode(text).tolist() == library.encode(text, add_special_tokens=False).ids, text
-
-
-def test_it_is_stored_and_exported(directory: Path, tmp_path: Path) -> None:
-    ours = Tokenizer.from_huggingface(directory)
-    ours.save(tmp_path / "saved")
-    loaded, exported = Tokenizer.load(tmp_path / "saved"), ours.to_huggingface(split_special_tokens=True)
+def test_ids_of_bert_are_those_of_the_library(directory: Path, tmp_path: Path) -> None:
+    file = directory / "tokenizer.json"
+    for place in ("", "tokenizer.json", "text", "text/vocab.txt"):
+        tok = open_existing(directory / place)
+        assert Tokenizer.from_huggingface(directory / place).vocabulary == tok.vocabulary
+        assert tok.vocab_size == tokenizers.Tokenizer.from_file(str(file)).get_vocab_size()
+        assert tok.vocab_size == vocabulary_size(directory / place)
+        assert_same_ids(tok, file, TEXTS)
+    tok.save(tmp_path / "saved")
+    loaded, exported = Tokenizer.load(tmp_path / "saved"), tok.to_huggingface(split_special_tokens=True)
     assert exported.unk_token == "[UNK]"
     for text in TEXTS[:200]:
-        assert loaded.encode(text).tolist() == ours.encode(text).tolist()
-        assert exported(text)["input_ids"] == ours.encode(text).tolist()
-
-
-def test_that_text_is_lost_must_be_wanted_and_other_encoders_are_refused(directory: Path) -> None:
-    ours = Tokenizer.from_huggingface(directory)
+        assert loaded.encode(text).tolist() == tok.encode(text).tolist() == exported(text)["input_ids"]
     with pytest.raises(ConfigurationError, match="case and accents"):
-        check_lossless(ours.settings)
+        check_lossless(tok.settings)
     for encoder in ("longest_first", "fewest", "merge_rank"):
         with pytest.raises(ConfigurationError, match="needs every character as a token"):
-            ours.with_encoder(encoder)  # type: ignore[arg-type]
+            tok.with_encoder(encoder)
 
 
 def renamed(directory: Path, root: Path, **options: Any) -> Path:
-    """The `vocab.txt` with special tokens of other names, and `options` beside it."""
-    root.mkdir(exist_ok=True)
+    """The `vocab.txt` with special tokens of other names, and `options` beside it, of which `None` leaves one out."""
+    root.mkdir()
     text = (directory / "text" / "vocab.txt").read_text()
     (root / "vocab.txt").write_text(text.replace("[UNK]", "<unk>").replace("[SEP]", "<end>"))
     config = json.loads((directory / "text" / "tokenizer_config.json").read_text())
@@ -273,20 +242,16 @@ def renamed(directory: Path, root: Path, **options: Any) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "reason"),
-    [
+def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(directory: Path, tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"do_basic_tokenize": False}, ConfigurationError, "tokenizer_config.json: .* do_basic_tokenize=false"),
         ({"never_split": ["<unk>", "the"]}, ConfigurationError, "never_split keeps 'the' whole"),
         ({"unk_token": None}, DataError, "unk_token is None, which names no token"),
         ({"sep_token": "</s>"}, ConfigurationError, "sep_token is '</s>', which is no line of it"),
-    ],
-)
-def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(
-    directory: Path, options: dict[str, Any], error: type[Exception], reason: str, tmp_path: Path
-) -> None:
-    with pytest.raises(error, match=reason):
-        open_existing(renamed(directory, tmp_path, **options))
+    ]
+    for number, (options, error, reason) in enumerate(cases):
+        with pytest.raises(error, match=reason):
+            open_existing(renamed(directory, tmp_path / str(number), **options))
 
 
 def test_the_end_of_documents_is_the_separator_wherever_it_is_named(directory: Path, tmp_path: Path) -> None:
@@ -297,19 +262,15 @@ def test_the_end_of_documents_is_the_separator_wherever_it_is_named(directory: P
     with pytest.raises(ConfigurationError, match=r"sep_token is '\[SEP\]', which is no line of it"):
         open_existing(root)
     (root / "special_tokens_map.json").write_text(json.dumps({"sep_token": "<end>", "unk_token": "[NONE]"}))
-    ours = open_existing(root)
-    assert ours.eos_id == ours.special_tokens["<end>"]
+    tok = open_existing(root)
+    assert tok.eos_id == tok.special_tokens["<end>"]
     # It decides a run as the vocabulary does.
     assert "special_tokens_map.json" in fingerprint(root, FileDigests(tmp_path / "digests"))
-    plain = tmp_path / "plain"
-    plain.mkdir()
-    (plain / "vocab.txt").write_text((directory / "text" / "vocab.txt").read_text())
+    plain = Path(shutil.copytree(directory / "text", tmp_path / "plain"))
     (plain / "tokenizer_config.json").write_text(json.dumps({"sep_token": None}))
-    kept = open_existing(plain)
-    assert kept.eos_id == kept.special_tokens["[SEP]"]
+    tok = open_existing(plain)
+    assert tok.eos_id == tok.special_tokens["[SEP]"]
 
-
-# Vocabularies of tiktoken: ids identical to tiktoken's, for trained merges and for any others.
 
 LATER_CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
@@ -327,67 +288,56 @@ def trained(texts: list[str]) -> dict[bytes, int]:
 @pytest.fixture(scope="module")
 def random_merges(texts: list[str]) -> dict[bytes, int]:
     """Tokens in no order of use: many are not what merging their own bytes leads to."""
-    generator = random.Random(7)
+    draw, corpus = random.Random(7), "\n".join(texts).encode()
     ranks = {bytes([byte]): byte for byte in range(256)}
-    corpus = "\n".join(texts).encode()
     while len(ranks) < 2500:
-        start, length = generator.randrange(len(corpus) - 12), generator.randrange(2, 12)
-        span = corpus[start : start + length]
-        cut = generator.randrange(1, length)
+        start, length = draw.randrange(len(corpus) - 12), draw.randrange(2, 12)
+        span, cut = corpus[start : start + length], draw.randrange(1, length)
         for part in (span[:cut], span[cut:], span):
             ranks.setdefault(part, len(ranks))
     return ranks
 
 
-def encoding_of(ranks: dict[bytes, int], pattern: str, special: dict[str, int]) -> Any:
-    tiktoken = pytest.importorskip("tiktoken", reason="needs tiktoken to compare with")
-    return tiktoken.Encoding("test", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
-
-
-def written(ranks: dict[bytes, int], path: Path) -> Path:
+def write_ranks(ranks: dict[bytes, int], path: Path) -> Path:
     file = path / "test.tiktoken"
     file.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % rank for token, rank in ranks.items()))
     return file
 
 
 @pytest.mark.parametrize("pattern", [PATTERNS["gpt4"], GPT2])
-@pytest.mark.parametrize("made", ["trained", "random_merges"])
+@pytest.mark.parametrize("vocabulary", ["trained", "random_merges"])
 def test_ids_are_those_of_tiktoken(
-    made: str, pattern: str, texts: list[str], tmp_path: Path, request: pytest.FixtureRequest
+    vocabulary: str, pattern: str, texts: list[str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    ranks = request.getfixturevalue(made)
+    tiktoken = pytest.importorskip("tiktoken", reason="needs tiktoken to compare with")
+    ranks = request.getfixturevalue(vocabulary)
     special = {EOS: len(ranks) + 1, "<|unused|>": len(ranks)}
-    encoding = encoding_of(ranks, pattern, special)
-    file = written(dict(sorted(ranks.items())), tmp_path)
+    encoding = tiktoken.Encoding("test", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+    file = write_ranks(dict(sorted(ranks.items())), tmp_path)
     tok = Tokenizer.from_tiktoken(file, pattern=pattern, special_tokens=special)
     assert (tok.vocab_size, tok.special_tokens) == (encoding.n_vocab, special)
     tok.save(tmp_path / "saved")
-    loaded = Tokenizer.load(tmp_path / "saved")
-    exported = tok.to_huggingface(split_special_tokens=True)
+    loaded, exported = Tokenizer.load(tmp_path / "saved"), tok.to_huggingface(split_special_tokens=True)
     for text in texts:
         expected = encoding.encode_ordinary(text)
-        assert tok.encode(text).tolist() == loaded.encode(text).tolist() == expected
-        assert exported(text)["input_ids"] == expected
+        assert tok.encode(text).tolist() == loaded.encode(text).tolist() == exported(text)["input_ids"] == expected
         assert tok.decode(expected) == text
     assert exported.is_fast
     assert Tokenizer.from_tiktoken(ranks, pattern=pattern, special_tokens=special).vocabulary == tok.vocabulary
 
 
-def test_a_pattern_that_is_not_ours_is_refused(trained: dict[bytes, int]) -> None:
+def test_broken_files_and_unknown_patterns_of_tiktoken_are_refused(trained: dict[bytes, int], tmp_path: Path) -> None:
     for pattern in (LATER_CL100K, r"\w+", "stripped"):
         with pytest.raises(ConfigurationError, match=r"pattern: no pre-tokenizer here cuts like .*gpt2, gpt2_digits"):
             Tokenizer.from_tiktoken(trained, pattern=pattern)
-
-
-def test_broken_files_are_refused_with_the_line(trained: dict[bytes, int], tmp_path: Path) -> None:
-    file = written(trained, tmp_path)
+    file = write_ranks(trained, tmp_path)
     lines = file.read_bytes().splitlines(keepends=True)
-    for wrong, message in (
-        (b"".join([*lines[:5], b"%%%% 5\n", *lines[6:]]), "line 6: not a token in base64"),
-        (b"".join([*lines[:5], *lines[6:]]), "1 bytes are no tokens, such as 0x05"),
-        (b"".join([*lines[:400], *lines[410:]]), "10 ids up to 2499 are of no token: 400, 401, .*409; .*as special"),
+    for content, message in (
+        ([*lines[:5], b"%%%% 5\n", *lines[6:]], "line 6: not a token in base64"),
+        ([*lines[:5], *lines[6:]], "1 bytes are no tokens, such as 0x05"),
+        ([*lines[:400], *lines[410:]], "10 ids up to 2499 are of no token: 400, 401, .*409; .*as special"),
     ):
-        file.write_bytes(wrong)
+        file.write_bytes(b"".join(content))
         with pytest.raises(DataError, match=rf"test.tiktoken.*{message}"):
             Tokenizer.from_tiktoken(file, pattern="gpt4")
     with pytest.raises(DataError, match=r"absent: unreadable"):
