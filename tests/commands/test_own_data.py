@@ -9,7 +9,7 @@ import pytest
 from paribus.cli import main
 from support.command_line import write_corpus
 
-BUDGET = 60_000
+BUDGET = 20_000
 STEP_TEXT = 8 * 64 * 12
 """More bytes of text than one step of the tiny scale can hold: contexts x tokens x longest average token."""
 
@@ -22,7 +22,7 @@ def test_tokenizers_read_equal_text_of_a_local_data_set_and_are_scored_at_their_
     overrides = (
         "scale=tiny", "corpus=huggingface", "corpus.name=texts", "corpus.heldout=0.2", "corpus.near_duplicate=null",
         "budget=equal_text", f"budget.text={BUDGET}", "evaluation.last_checkpoints=2",
-        "evaluation.continuation_items=16", "evaluation.shots=[0]", "tracking=none",
+        "evaluation.continuation_items=16", "evaluation.heldout_documents=20", "evaluation.shots=[0]", "tracking=none",
     )  # fmt: skip
     assert main(["run", "-m", *overrides, "tokenizer=bpe,bytes"]) == 0
     artifacts = tmp_path / "paribus_runs/artifacts"
