@@ -262,15 +262,15 @@ MISSING = {"embeddings", "neighbours"}
 @pytest.mark.parametrize("index", ["auto", "ivf_pq"])
 def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path: Path) -> None:
     for embedder in (TfidfEmbedder(dimensions=8), encoder_config(write_encoder(tmp_path / "encoder"), max_tokens=14)):
-        told = []
+        lines = []
         for code_size in (3, 4):
             neighbours = NeighboursConfig(index=index, code_size=code_size)  # type: ignore[arg-type]
             config = run_config(embedder=embedder, neighbours=neighbours)
-            told.append([f"{path}: {message}" for path, message in check_ordering(config, MISSING)])
+            lines.append([f"{path}: {message}" for path, message in check_ordering(config, MISSING)])
             assert list(check_ordering(config, set())) == []
         expected = f"neighbours.code_size: 3 does not divide the 8 dimensions of embedder.kind={embedder.kind}; use 2"
-        assert told[1] == []
-        assert told[0][0].startswith(expected)
+        assert lines[1] == []
+        assert lines[0][0].startswith(expected)
 
 
 def test_chunks_longer_than_an_encoder_has_positions_are_refused(tmp_path: Path) -> None:

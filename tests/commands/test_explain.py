@@ -42,9 +42,9 @@ def test_a_help_without_a_configuration_imports_no_hydra() -> None:
 
 
 def test_the_help_of_run_names_every_option_of_every_group() -> None:
-    told = verb_help("run").split("groups, of which")[1]
+    explained = verb_help("run").split("groups, of which")[1]
     for group in groups():
-        listed = re.search(rf"^  {group}: ((?:.*\n?)(?:    .*\n?)*)", told, flags=re.MULTILINE)
+        listed = re.search(rf"^  {group}: ((?:.*\n?)(?:    .*\n?)*)", explained, flags=re.MULTILINE)
         assert listed is not None
         assert re.split(r",\s+", listed[1].strip()) == [option.name for option in options(group)]
 
@@ -58,9 +58,9 @@ def test_the_examples_of_a_help_compose() -> None:
 
 
 def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:
-    told = explain("training.precision")
-    assert "type: auto, fp32, bf16" in told
-    assert "identity: " in told
+    explained = explain("training.precision")
+    assert "type: auto, fp32, bf16" in explained
+    assert "identity: " in explained
     assert "training=ott_2018 sets 14336" in explain("training.global_batch")
     assert "tokenizer=bpe|scaffold_bpe|wordpiece|unigram|words" in explain("tokenizer.vocab_size")
     assert "execution: " in explain("root")
@@ -68,9 +68,9 @@ def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:
 
 
 def test_a_field_that_a_scale_decides_says_what_each_scale_sets() -> None:
-    told = explain("training.global_batch")
-    assert "training=adamw sets ${scale.global_batch} (scale=demo: 4, " in told and "scale=tiny: 8)" in told
-    assert "default" not in told
+    explained = explain("training.global_batch")
+    assert "training=adamw sets ${scale.global_batch} (scale=demo: 4, " in explained and "scale=tiny: 8)" in explained
+    assert "default" not in explained
     bundled = explain("scale.global_batch")
     assert "execution" not in bundled and "decide results" in bundled and "scale=demo sets 4" in bundled
 

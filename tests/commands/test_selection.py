@@ -51,17 +51,17 @@ def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
     (tmp_path / "root/sweeps" / identifier / "sweep.json").write_text('{"id": ', encoding="utf-8")
     for name in ([], ["last"]):
         assert main(["report", *name, "root=root"]) == 2
-        told = capsys.readouterr().err
-        assert "no sweep.json there says what its runs are called; give the overrides that made them" in told
-        assert "nothing has run" not in told
+        printed = capsys.readouterr().err
+        assert "no sweep.json there says what its runs are called; give the overrides that made them" in printed
+        assert "nothing has run" not in printed
 
 
 def test_a_report_without_arguments_is_that_of_the_last_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     identifier, _ = record(Path("root").resolve(), "-m", "tokenizer=bpe,scaffold_bpe")
     assert main(["report", "root=root"]) == 2
-    told = capsys.readouterr()
-    assert told.out.startswith(f"{identifier}  sweep tokenizer, 2 runs")
-    assert "not started" in told.err
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"{identifier}  sweep tokenizer, 2 runs")
+    assert "not started" in printed.err
 
 
 def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,8 +114,8 @@ def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
     shown = capsys.readouterr().out
     assert moved in shown and all(run.run_id in shown for run in runs)
     assert main(["report", "last"]) == 0
-    told, same = capsys.readouterr().out.split("would make others\n")
-    assert moved in told and same == table
+    printed, same = capsys.readouterr().out.split("would make others\n")
+    assert moved in printed and same == table
     assert main(["status", runs[0].run_id]) == 0
     # Overrides are a question about the files of now.
     assert main(["status", *OVERRIDES]) == 1
@@ -136,15 +136,15 @@ def test_runs_of_other_text_do_not_stand_beside_each_other(tmp_path: Path, capsy
     shutil.rmtree(tmp_path / "paribus_runs" / "runs" / runs[1].run_id)
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
     main(["status", "last"])
-    told = capsys.readouterr().out
-    assert all(run.run_id in told for run in runs) and "files of 2 of its runs are gone or others now" in told
+    printed = capsys.readouterr().out
+    assert all(run.run_id in printed for run in runs) and "files of 2 of its runs are gone or others now" in printed
     path = tmp_path / "paribus_runs" / "runs" / runs[0].run_id / "run.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     record["identity"]["fingerprints"] = {"corpus": {"files": []}}
     path.write_text(json.dumps(record), encoding="utf-8")
     main(["status", "last"])
-    told = capsys.readouterr().out
-    assert not any(run.run_id in told for run in runs) and "2 of its runs would be others now" in told
+    printed = capsys.readouterr().out
+    assert not any(run.run_id in printed for run in runs) and "2 of its runs would be others now" in printed
 
 
 def test_a_run_that_was_made_is_not_judged_by_the_files_of_now(

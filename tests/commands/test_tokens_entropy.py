@@ -23,8 +23,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def directory_of(told: str) -> Path:
-    found = re.search(r"tables, numbers and plots: (\S+)", told)
+def directory_of(printed: str) -> Path:
+    found = re.search(r"tables, numbers and plots: (\S+)", printed)
     assert found
     return Path(found[1])
 
@@ -51,7 +51,7 @@ def test_the_candidates_are_those_that_spans_are_chosen_from(
     write_corpus(here)
     settings = ("pretokenizer=spans", "pretokenizer.max_length=3", f"pretokenizer.information={information}")
     assert main(["tokens", "entropy", *OVERRIDES, *settings, "tokenizer.sample=10KB"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     (corpus,) = (here / "paribus_runs/artifacts/corpus").iterdir()
     texts, size = [], 0
     for document in CorpusArtifact(corpus).documents("train"):
@@ -61,16 +61,16 @@ def test_the_candidates_are_those_that_spans_are_chosen_from(
         texts.append(document.text)
     levels = candidate_ngrams(texts, SpansPretokenizer(max_length=3, information=information))  # type: ignore[arg-type]
     total = sum(len(level.counts) for level in levels)
-    assert f"{total:,} candidates of the training text" in " ".join(told.split())
+    assert f"{total:,} candidates of the training text" in " ".join(printed.split())
     names = {"mutual information": "information", "left entropy": "left_entropy", "right entropy": "right_entropy"}
-    found = rows(directory_of(told) / "candidates.csv")
+    found = rows(directory_of(printed) / "candidates.csv")
     assert {row["quantity"] for row in found} == names.keys()
     for row in found:
         expected = counted(levels, float(row["low"]), float(row["high"]), names[row["quantity"]])
         assert int(row["candidates"]) == expected
     stages = {path.name for path in (here / "paribus_runs/artifacts").iterdir()}
     assert stages - {"claims", "partial", "verified"} == {"corpus"}
-    assert made_of(directory_of(told)) == [{"stage": "corpus", "key": corpus.name}]
+    assert made_of(directory_of(printed)) == [{"stage": "corpus", "key": corpus.name}]
 
 
 def test_a_text_without_candidates_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,21 +90,21 @@ def test_the_entropy_along_lines_is_that_of_the_pretokenizer_and_no_corpus_is_re
     assert (
         main(["tokens", "entropy", "--text", text, "pretokenizer=predictive_entropy", "pretokenizer.model=model"]) == 0
     )
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     cutter = PredictiveEntropySpans(here / "model")
     for line in lines:
-        assert "|".join(cutter.pieces(line)) in told.splitlines()
-    found = rows(directory_of(told) / "entropy.csv")
+        assert "|".join(cutter.pieces(line)) in printed.splitlines()
+    found = rows(directory_of(printed) / "entropy.csv")
     for number, (line, entropies) in enumerate(zip(lines, cutter.entropies(lines), strict=True), start=1):
         mine = [row for row in found if row["line"] == str(number)]
         assert "".join(row["character"] for row in mine) == line
         assert [float(row["entropy"]) for row in mine] == pytest.approx(entropies.tolist(), abs=1e-4)
         ends = [int(row["place"]) for row in mine if row["boundary"] == "yes"]
         assert ends == np.cumsum([len(piece) for piece in cutter.pieces(line)]).tolist()
-    svg = (directory_of(told) / "plots/entropy.svg").read_text(encoding="utf-8")
+    svg = (directory_of(printed) / "plots/entropy.svg").read_text(encoding="utf-8")
     assert "".join(re.findall(rf">([{re.escape(SENTENCE)}])<", svg)) == "".join(lines)
     assert not (here / "paribus_runs/artifacts").exists()
-    assert made_of(directory_of(told)) == []
+    assert made_of(directory_of(printed)) == []
 
 
 def test_a_text_without_a_line_or_a_directory_without_a_model_is_refused(

@@ -85,9 +85,9 @@ def attempt(overrides: list[str], multirun: bool) -> int:
         composition = compose_command(parse(["scale=tiny", *overrides, *(["-m"] if multirun else [])]))
         assert all(canonical(to_plain(job.config)) for job in composition.jobs)
     except ConfigurationError as error:
-        told = [str(problem) for problem in error.problems]
-        assert told and all(PROBLEM.fullmatch(f"  {line}") for line in told), (overrides, str(error))
-        return len(told)
+        problems = [str(problem) for problem in error.problems]
+        assert problems and all(PROBLEM.fullmatch(f"  {line}") for line in problems), (overrides, str(error))
+        return len(problems)
     return 0
 
 

@@ -51,7 +51,7 @@ def test_the_checkpoints_of_the_last_shares_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "wanted", "told"),
+    ("steps", "wanted", "message"),
     [
         (20, 5, None),
         (1, 1, None),
@@ -60,6 +60,6 @@ def test_the_checkpoints_of_the_last_shares_are_kept() -> None:
         (10, 5, "take a larger budget, or lower training.checkpoints to 10 or less"),
     ],
 )
-def test_shares_that_end_at_one_step_are_told(steps: int, wanted: int, told: str | None) -> None:
+def test_shares_that_end_at_one_step_are_told(steps: int, wanted: int, message: str | None) -> None:
     problem = too_few_checkpoints(TrainingConfig(checkpoints=20), steps, wanted)
-    assert problem is told is None or (problem is not None and told is not None and told in problem)
+    assert problem is message is None or (problem is not None and message is not None and message in problem)

@@ -71,8 +71,10 @@ def test_a_value_may_refer_to_another() -> None:
 
 
 def test_a_value_of_another_choice_is_refused_with_that_choice() -> None:
-    told = "corpus.sample: Interpolation key 'budget.text' not found: only budget=equal_text has it; give a size such "
-    with pytest.raises(ConfigurationError, match=told):
+    message = (
+        "corpus.sample: Interpolation key 'budget.text' not found: only budget=equal_text has it; give a size such "
+    )
+    with pytest.raises(ConfigurationError, match=message):
         compose_command(parse(["scale=tiny", "corpus.sample=${budget.text}"]))
 
 

@@ -90,12 +90,12 @@ def rerun(root: Path, repository: Path, *options: str, run: str = "abc", **envir
 def test_the_recorded_commit_and_changes_run_in_a_clean_clone(root: Path, repository: Path) -> None:
     done = rerun(root, repository, "--without-docker")
     assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
-    assert told["arguments"] == ["rerun", "abc", f"root={root}"]
-    assert told["value"] == 2
-    assert (told["numpy"], told["kernel"]) == (np.__version__, "Haswell")
-    assert not told["at"].startswith(str(repository))
-    assert not Path(told["at"]).exists()
+    printed = json.loads(done.stdout)
+    assert printed["arguments"] == ["rerun", "abc", f"root={root}"]
+    assert printed["value"] == 2
+    assert (printed["numpy"], printed["kernel"]) == (np.__version__, "Haswell")
+    assert not printed["at"].startswith(str(repository))
+    assert not Path(printed["at"]).exists()
     assert "with uncommitted changes" in done.stderr
     assert "not recorded, since git did not know it: notes.txt" in done.stderr
     assert (repository / "src/paribus/__init__.py").read_text(encoding="utf-8") == "value = 3\n"

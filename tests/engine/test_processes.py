@@ -91,11 +91,11 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(
-    ("before", "number", "told"),
+    ("before", "number", "printed"),
     [("default", "SIGHUP", "is stopped"), ("default", "SIGTERM", "is stopped"), ("ignored", "SIGHUP", "goes on")],
 )
 def test_a_closed_terminal_stops_a_command_unless_it_was_started_to_outlive_it(
-    before: str, number: str, told: str
+    before: str, number: str, printed: str
 ) -> None:
     done = subprocess.run([sys.executable, "-c", HEEDS, before, number], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{told}\n"
+    assert done.stdout == f"{printed}\n"

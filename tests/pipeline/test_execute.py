@@ -36,15 +36,15 @@ OFFLINE = os.environ.get("HF_HUB_OFFLINE")
 
 def serve(job, channel):
     asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    told = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
-    told |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
-    told |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
+    reported = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
+    reported |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
+    reported |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
     with open("/proc/self/oom_score_adj") as score:
-        told |= {"oom_score": int(score.read())}
-    told |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
+        reported |= {"oom_score": int(score.read())}
+    reported |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
     print("in the log", file=sys.stderr)
     weakref.finalize(OF_CHILD, print, "freed what the child made", file=sys.stderr)
-    os.write(channel, json.dumps(told).encode())
+    os.write(channel, json.dumps(reported).encode())
     os.close(channel)
     time.sleep(job["seconds"])
     return job["code_of_end"]
@@ -100,12 +100,12 @@ def server_of(child: Child) -> int:
 
 
 def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Path) -> None:
-    child, told = begin(ends=3)
-    assert told["pid"] == told["session"] == child.pid
-    assert told["directory"] == str(tmp_path)
-    assert (told["variable"], told["visible"], told["asked"]) == ("one", "0", True)
+    child, reported = begin(ends=3)
+    assert reported["pid"] == reported["session"] == child.pid
+    assert reported["directory"] == str(tmp_path)
+    assert (reported["variable"], reported["visible"], reported["asked"]) == ("one", "0", True)
     assert child.wait() == child.wait() == child.poll() == 3
-    assert told["oom_score"] > int(OOM_SCORE.read_text())
+    assert reported["oom_score"] > int(OOM_SCORE.read_text())
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
@@ -114,8 +114,8 @@ def test_another_environment_is_another_server_and_the_one_before_ends(begin: An
     first.wait()
     before = server_of(first)
     del first
-    second, told = begin(VARIABLE="two")
-    assert told["variable"] == "two"
+    second, reported = begin(VARIABLE="two")
+    assert reported["variable"] == "two"
     assert server_of(second) != before
     assert gone(before)
     second.wait()
@@ -143,9 +143,9 @@ def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: An
     assert child.wait() == -signal.SIGKILL
     assert gone(child.pid)
     # On its own, where no stand-in takes the place of a stage: it says that there is no such job.
-    second, told = begin()
-    assert (second.wait(), told["type"]) == (1, "failed")
-    third, told = begin(ends=5)
+    second, reported = begin()
+    assert (second.wait(), reported["type"]) == (1, "failed")
+    third, reported = begin(ends=5)
     assert third.wait() == 5
 
 
@@ -165,18 +165,18 @@ def test_an_error_while_a_child_begins_leaves_no_process_behind(begin: Any, tmp_
 def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        child, told = begin()
+        child, reported = begin()
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert told["hangup"] and told["asked"]
+    assert reported["hangup"] and reported["asked"]
     assert child.wait() == 0
 
 
 def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
     other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
-    child, told = begin(fields={"code": vars(other)})
+    child, reported = begin(fields={"code": vars(other)})
     assert isinstance(child, subprocess.Popen)
-    assert (child.wait(), told["type"]) == (1, "failed")
+    assert (child.wait(), reported["type"]) == (1, "failed")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parents")

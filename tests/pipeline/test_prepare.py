@@ -181,9 +181,9 @@ def test_auto_is_no_cpu_where_the_driver_has_gpus(device: str, tmp_path: Path, m
     """A PyTorch built for CPUs, or for a newer driver: refused before the first stage, with both versions."""
     list_gpus(THREE, tmp_path, monkeypatch)
     monkeypatch.setattr(devices, "pytorch_build", lambda: ("2.11.0+cpu", None))
-    told = found(tmp_path, 0, **training(device=device), evaluation=EvaluationConfig(device=device))
-    assert list(told) == ([] if device == "cpu" else ["training.device", "evaluation.device"])
-    for message in told.values():
+    problems = found(tmp_path, 0, **training(device=device), evaluation=EvaluationConfig(device=device))
+    assert list(problems) == ([] if device == "cpu" else ["training.device", "evaluation.device"])
+    for message in problems.values():
         assert "whose driver (580.65.06) lists 3 GPUs: PyTorch 2.11.0+cpu is built without CUDA" in message
 
 
@@ -226,9 +226,9 @@ def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
     device: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fit.shutil, "which", lambda name: None)
-    told = found(tmp_path, 1, **training(device=device, compile="always"))
-    assert list(told) == ["training.compile"]
-    assert compiler in told["training.compile"]
+    problems = found(tmp_path, 1, **training(device=device, compile="always"))
+    assert list(problems) == ["training.compile"]
+    assert compiler in problems["training.compile"]
     assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
 
 

@@ -32,8 +32,8 @@ ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
 def events(root: Path, *words: str) -> list[dict[str, Any]]:
     """What the log of the last run of a command says after it began, as its job begins it."""
     sweep, runs = record(root, *words)
-    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
-    config = replace(runs[-1].job.config, sweep=told)
+    sweep_config = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
+    config = replace(runs[-1].job.config, sweep=sweep_config)
     recorder = RunRecord(config, runs[-1].nodes, OutputRoot.of(config))
     recorder.events.close()
     lines = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
@@ -81,10 +81,10 @@ def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
 def test_a_run_has_its_sweep_and_the_held_out_text_that_it_is_scored_on(tmp_path: Path) -> None:
     runs = finished_sweep(tmp_path / "made", *ARMS, texts={"heldout.jsonl": '{"id": "a", "text": "b"}\n'})
     (sweep,) = read_sweeps(Path("paribus_runs"))
-    told = SweepConfig(id=sweep.id, name=sweep.name, invocation="1", jobs=len(runs))
+    sweep_config = SweepConfig(id=sweep.id, name=sweep.name, invocation="1", jobs=len(runs))
     found = []
     for run in runs:
-        recorder = RunRecord(replace(run.job.config, sweep=told), run.nodes, OutputRoot.of(run.job.config))
+        recorder = RunRecord(replace(run.job.config, sweep=sweep_config), run.nodes, OutputRoot.of(run.job.config))
         recorder.finish(None)
         log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
         found.append(tags([json.loads(line) for line in log]))

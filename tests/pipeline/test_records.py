@@ -222,11 +222,11 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
     recorder.finish(None)
     path = recorder.directory / RUN_RECORD
     tear(path)
-    told = "is of another version of paribus, or damaged"
-    assert told in shown(run) and "unreadable" in shown(run)
+    unreadable = "is of another version of paribus, or damaged"
+    assert unreadable in shown(run) and "unreadable" in shown(run)
     records, (missing,) = collect([run], ["encoder"], layout)
-    assert records == [] and str(path) in missing.reason and told in missing.reason
-    with pytest.raises(ConfigurationError, match=told):
+    assert records == [] and str(path) in missing.reason and unreadable in missing.reason
+    with pytest.raises(ConfigurationError, match=unreadable):
         rerun_command([run.run_id, f"root={layout.path}"], Console())
     with pytest.raises((DataError, ConfigurationError), match=r"run\.json|nothing yet"):
         open_existing(recorder.directory)

@@ -206,10 +206,10 @@ def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monk
         working.ensure(node)
         shutil.rmtree(layout.store.path(node.name, node.key))
     events = EventReader(recorder.directory / "events.jsonl").poll()
-    told = [
+    metrics = [
         tuple(event.fields[key] for key in ("name", "step", "value")) for event in events if event.event == "metric"
     ]
-    assert told == [
+    assert metrics == [
         ("train/tokens_per_second", 1, 1000.0),
         ("eval/acc", 1, 0.5),
         ("eval/acc", 2, 0.5),
@@ -271,11 +271,13 @@ def test_a_shared_stage_fails_and_is_told_once(tmp_path: Path, source: Path, mon
         perform(config, Display(console), loaded_code())
         states[f"seed {seed}"] = read_state(OutputRoot.of(config), PreparedRun(replace(run.job, config=config), nodes))
     show_failures(states, console)
-    told = console.export_text()
+    printed = console.export_text()
     assert tried == ["corpus"]
     assert {state.failure.message for state in states.values() if state.failure} == {"line 3 is no JSON"}
-    assert told.count("line 3 is no JSON") == 2
-    assert "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in told
+    assert printed.count("line 3 is no JSON") == 2
+    assert (
+        "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in printed
+    )
 
 
 def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,8 +124,8 @@ def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRu
     layout = layout_of(run)
     note = layout.refusal(run.run_id)
     note.parent.mkdir(parents=True, exist_ok=True)
-    told = {"class": "infrastructure", "message": "the file server is away", "full_disk": full_disk}
-    note.write_text(json.dumps(told), encoding="utf-8")
+    reason = {"class": "infrastructure", "message": "the file server is away", "full_disk": full_disk}
+    note.write_text(json.dumps(reason), encoding="utf-8")
     state = read_state(layout, run)
     assert (state.status, state.full_disk) == (LOST, full_disk)
     assert state.failure == Failure("infrastructure", "the file server is away")

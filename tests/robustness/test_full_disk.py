@@ -30,14 +30,16 @@ def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_fil
 ) -> None:
     write_corpus(tmp_path)
     failed = paribus(tmp_path, "run", *OVERRIDES, f"root={small_disk / 'root'}", "retries=2", expect=1)
-    told = " ".join(failed.stdout.split())
+    printed = " ".join(failed.stdout.split())
     place = rf"{small_disk}/root/\S+"
-    assert re.search(rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space there", told)
-    assert "trying again" not in told
-    assert "died without a word" not in told
-    assert "0 of 1 run done" in told
-    assert "ended without a word" not in told
-    assert told.count("run 1 of 1") == 1
+    assert re.search(
+        rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space there", printed
+    )
+    assert "trying again" not in printed
+    assert "died without a word" not in printed
+    assert "0 of 1 run done" in printed
+    assert "ended without a word" not in printed
+    assert printed.count("run 1 of 1") == 1
     assert failed.stderr == ""
 
 

@@ -56,9 +56,9 @@ def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
     common = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none", f"root={root}")
     before = sorted(root.rglob("*"))
     ended = {verb: main([verb, *common]) for verb in ("plan", "status", "run")}
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
     assert ended == {"plan": 1, "status": 1, "run": 2}
-    (line,) = told.err.strip().splitlines()
+    (line,) = printed.err.strip().splitlines()
     assert line.startswith(f"paribus run: root: '{root}' cannot hold an output root (")
     assert line.endswith("; name another with root=...")
     assert sorted(root.rglob("*")) == before
@@ -93,10 +93,10 @@ def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhe
     before = sorted(root.rglob("*"))
     read_only(root)
     assert main(["report", *arguments]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "longest_first" in told
-    assert f"{root} may not be written, so the report is not there" in told
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "longest_first" in printed
+    assert f"{root} may not be written, so the report is not there" in printed
     (directory,) = elsewhere.glob("paribus-report-*")
-    assert str(directory / "report.html") in told
+    assert str(directory / "report.html") in printed
     assert {path.name for path in directory.iterdir()} >= {"report.html", "report.csv", "report.md", "tables.tex"}
     assert sorted(root.rglob("*")) == before

@@ -39,9 +39,9 @@ def contents(directory: Path) -> bytes:
 def told_by(directory: Path, arguments: tuple[str, ...], expected: int) -> str:
     """Output of a command that ends with the expected exit status."""
     done = subprocess.run(command(arguments), cwd=directory, capture_output=True, check=False)
-    told = (done.stdout + done.stderr).decode()
-    assert done.returncode == expected, told
-    return told
+    printed = (done.stdout + done.stderr).decode()
+    assert done.returncode == expected, printed
+    return printed
 
 
 @pytest.mark.slow

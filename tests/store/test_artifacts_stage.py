@@ -103,8 +103,8 @@ def test_damage_of_every_kind_is_named_and_never_loaded(maker: Maker, kept: dict
     for damage in DAMAGES:
         artifact = sound(maker, kept, stage)
         expected = damage(files_of(artifact)[0])
-        told = maker.layout.store.damage(artifact.stage, artifact.key)
-        assert told is not None and expected in told, damage.__name__
+        difference = maker.layout.store.damage(artifact.stage, artifact.key)
+        assert difference is not None and expected in difference, damage.__name__
         assert maker.layout.store.find(artifact.stage, artifact.key) is None
         with pytest.raises(InfrastructureError, match="makes it again"):
             maker.layout.store.require(artifact.stage, artifact.key)

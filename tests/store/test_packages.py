@@ -178,6 +178,6 @@ def test_a_result_that_is_gone_is_named_with_where_it_was_and_keeps_none_apart(s
     path = layout.store.path(stage, runs[0].nodes[stage].key)
     shutil.rmtree(path)
     (first, second), _ = collect(runs, [], layout)
-    assert [told.partition(";")[0] for told in first.gone] == [f"its {stage} is gone ({path})"]
+    assert [loss.partition(";")[0] for loss in first.gone] == [f"its {stage} is gone ({path})"]
     assert second.gone == ()
     assert differences([first, second], []) == []
