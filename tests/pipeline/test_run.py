@@ -27,6 +27,7 @@ from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import JobFunction, RunListener, StageRunner, perform
 from paribus.pipeline.source_files import SourceFiles
+from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import State
 from paribus.store.provenance import loaded_code
 from paribus.tracking.events import EventReader
@@ -91,6 +92,21 @@ def test_a_file_server_that_does_not_answer_is_asked_again(run: PreparedRun, mon
     run_stages_here(monkeypatch)
     assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
     assert next(absences, None) is None
+
+
+def test_an_artefact_published_meanwhile_is_not_made_again(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = run_stages_here(monkeypatch)
+    node = run.nodes["corpus"]
+    stages(run).ensure(node)
+    find, looks = Store.find, []
+
+    def find_late(self: Store, stage: str, key: str) -> Artifact | None:
+        looks.append(stage)
+        return None if len(looks) == 1 else find(self, stage, key)
+
+    monkeypatch.setattr(Store, "find", find_late)
+    stages(run).ensure(node)
+    assert began == ["corpus"]
 
 
 def test_work_of_a_killed_attempt_is_gone_on_with(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
