@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,21 +53,15 @@ def as_user(user: int, umask: str, directory: Path, *arguments: str) -> subproce
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
+def root() -> Iterator[Path]:
     """A root that the group may write."""
     if os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"):
         pytest.skip("becoming another user needs root, setpriv and unshare")
-    above = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path, *tmp_path.parents)}
-    closed = {path: mode for path, mode in above.items() if not mode & 0o001}
-    for path, mode in closed.items():
-        path.chmod(mode | 0o001)
-    made = tmp_path / "root"
-    made.mkdir()
-    os.chown(made, 0, GROUP)
-    made.chmod(0o2775)
-    yield made
-    for path, mode in closed.items():
-        path.chmod(mode)
+    # Not below `tmp_path`: pytest closes what is above that to other users.
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        os.chown(directory, 0, GROUP)
+        Path(directory).chmod(0o2775)
+        yield Path(directory)
 
 
 def test_users_of_one_group_make_and_read_artefacts_of_one_store(tmp_path: Path, root: Path) -> None:
