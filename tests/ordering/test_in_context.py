@@ -1,6 +1,5 @@
 """The path of In-Context Pretraining, Algorithm 1, and the released one, against slow and obvious readings of them."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from paribus.ordering import traverse
 from paribus.ordering.arrays import JUMPS, NeighbourLists, permutation, write_neighbours
 from paribus.ordering.in_context import neighbour_graph, path_through, whole_lists
 from paribus.ordering.in_context_released import Chained, in_chains, without_alike, write_dropped
+from support.released_rule import released_order
 
 Lists = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
 
@@ -154,16 +154,6 @@ def test_whole_lists_leave_no_files_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture
-def released_order(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The released rule in plain Python."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("released_rule").released_order
-
-
 def chained(
     directory: Path, rows: list[list[int]], chain: int, kept: np.ndarray | None = None, seed: int = 0
 ) -> Chained:
@@ -183,14 +173,14 @@ def neighbour_rows(draw: st.DrawFn) -> list[list[int]]:
 
 @given(neighbour_rows(), st.integers(1, 7), st.integers(0, 5))
 def test_chains_are_those_of_the_plain_rule_with_the_same_random_documents(
-    tmp_path: Path, released_order: Any, rows: list[list[int]], chain: int, seed: int
+    tmp_path: Path, rows: list[list[int]], chain: int, seed: int
 ) -> None:
     documents = chained(tmp_path, rows, chain, seed=seed).documents.tolist()
     assert documents == released_order(rows, chain, permutation(len(rows), JUMPS, seed).tolist())
     assert sorted(documents) == list(range(len(rows)))
 
 
-def test_removed_documents_are_left_out_of_chains_and_lists(tmp_path: Path, released_order: Any) -> None:
+def test_removed_documents_are_left_out_of_chains_and_lists(tmp_path: Path) -> None:
     generator = np.random.default_rng(8)
     rows = ((np.arange(300)[:, None] + generator.integers(1, 20, (300, 6))) % 300).tolist()
     kept = generator.random(300) < 0.7

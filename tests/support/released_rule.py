@@ -1,7 +1,6 @@
 """The traversal rule of the released code of In-Context Pretraining, as plainly as it is written there.
 
-Sets and dictionaries of Python, one document after the other: what `paribus.ordering.in_context_released` is checked
-against by a test.
+Sets and dictionaries of Python, one document after the other.
 """
 
 from collections.abc import Iterable, Sequence
