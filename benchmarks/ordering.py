@@ -1,8 +1,8 @@
-"""Time, memory and quality of document ordering, with what it promises checked.
+"""Time and memory of the path of In-Context Pretraining, which is checked.
 
 python benchmarks/ordering.py [--documents 1000000 10000000] [--graph topics random] [--rounds 3]
 
-The path of In-Context Pretraining is walked over memory-mapped lists of 20 neighbours, on one core.
+It is walked over memory-mapped lists of 20 neighbours, on one core.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from paribus.ordering.in_context import DocumentPath, neighbour_graph, walk, who
 
 Result = TypeVar("Result")
 NEIGHBOURS, TOPIC = 20, 200
-"""Of a document, and documents of a topic."""
+"""Neighbours of each document; documents of each topic."""
 AT_ONCE = 1_000_000
 THE_PAPERS = 235_266_464
 

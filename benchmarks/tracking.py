@@ -2,7 +2,7 @@
 
 python benchmarks/tracking.py [--steps 1600] [--threads 1]
 
-A training process tells its parent a dozen numbers every ten steps through a pipe; the parent appends them to the run's
+A training process tells its parent eleven numbers every ten steps through a pipe; the parent appends them to the run's
 events, and MLflow's process sends them into SQLite. All three share this machine's cores, so where none is free the
 training waits for as long as the others compute.
 """
