@@ -138,7 +138,7 @@ def beside_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what numbers and words are asked of alone: reports have their pictures, and nothing is on them."""
+    """Reports get empty pictures, for tests that check numbers and text alone."""
     from support.pictures import undrawn_pictures
 
     undrawn_pictures(monkeypatch)

@@ -40,7 +40,7 @@ TINY = [
 ] * 3
 
 
-def to_plain(path: Path) -> list[Document]:
+def all_documents(path: Path) -> list[Document]:
     corpus = CorpusArtifact(path)
     return [document for split in SPLITS for document in corpus.documents(split)]
 
@@ -67,7 +67,7 @@ def test_files_of_ccnet_are_read_by_their_preset(tmp_path: Path) -> None:
     assert isinstance(chosen, FilesCorpus)
     assert (chosen.text_field, chosen.heldout) == ("raw_content", 0.001)
     build_corpus(replace(chosen, heldout=1 / 3), tmp_path / "corpus")
-    texts = {document.id: document.text for document in to_plain(tmp_path / "corpus")}
+    texts = {document.id: document.text for document in all_documents(tmp_path / "corpus")}
     assert texts == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
 
 
@@ -104,7 +104,7 @@ def test_any_text_survives_every_format_and_compression(
     for name, column in (("g", pa.array(texts, pa.string_view())), ("h", pa.array(texts).dictionary_encode())):
         pq.write_table(pa.table({"text": column}), folder / f"{name}.parquet")
     build_corpus(files_corpus(folder / "*.*"), folder / "corpus")
-    read = {document.id: document.text for document in to_plain(folder / "corpus")}
+    read = {document.id: document.text for document in all_documents(folder / "corpus")}
     for path in folder.glob("?.*"):
         assert [read.pop(f"{path.name}:{position}") for position in range(1, len(texts) + 1)] == texts
     assert read == {}
@@ -119,7 +119,7 @@ def test_plain_text_file_is_a_document_lines_or_paragraphs(tmp_path: Path) -> No
 
     def read(document: str, pattern: str) -> dict[str, str]:
         build_corpus(files_corpus(tmp_path / pattern, txt_document=document, heldout=0.3), tmp_path / document)
-        return {document.id: document.text for document in to_plain(tmp_path / document)}
+        return {document.id: document.text for document in all_documents(tmp_path / document)}
 
     assert read("file", "*.txt")["a.txt:1"] == text[1:]
     lines, paragraphs = read("line", "a.txt"), read("paragraph", "a.txt")
@@ -136,10 +136,12 @@ def test_ids_tell_files_of_one_name_apart_or_come_from_their_field(tmp_path: Pat
         (tmp_path / name).mkdir()
         write_jsonl(tmp_path / name / "part.jsonl", [{"key": n, "body": f"{name} {n}"} for n in range(20)])
     build_corpus(files_corpus(tmp_path / "*" / "part.jsonl", text_field="body"), tmp_path / "corpus")
-    assert {"00000/part.jsonl:1", "00001/part.jsonl:20"} <= {document.id for document in to_plain(tmp_path / "corpus")}
+    assert {"00000/part.jsonl:1", "00001/part.jsonl:20"} <= {
+        document.id for document in all_documents(tmp_path / "corpus")
+    }
     one = files_corpus(tmp_path / "one" / "part.jsonl", text_field="body", id_field="key")
     build_corpus(one, tmp_path / "named")
-    assert {document.id for document in to_plain(tmp_path / "named")} == {str(n) for n in range(20)}
+    assert {document.id for document in all_documents(tmp_path / "named")} == {str(n) for n in range(20)}
 
 
 def test_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_limit_takes_the_longest_prefix_of_both_splits_together(tmp_path: Path) 
     for limit in (400, 405):
         result = build_corpus(files_corpus(path, limit=limit), tmp_path / f"{limit}")
         assert (result["documents"], result["bytes"], result["stopped_at"]) == (40, 400, "limit")
-        assert {document.text for document in to_plain(tmp_path / f"{limit}")} == {f"{n:010d}" for n in range(40)}
+        assert {document.text for document in all_documents(tmp_path / f"{limit}")} == {f"{n:010d}" for n in range(40)}
 
 
 # Samples: of the training documents alone, by a hash of their text.

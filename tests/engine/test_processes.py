@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
 from paribus.engine.processes import die_before_starter
+from support.waiting import wait_until
 
 MAP = """
 import sys
@@ -34,12 +34,12 @@ def test_workers_end_with_the_process_that_wants_their_results(workers: str, tmp
         env=os.environ | {"PYTHONPATH": os.pathsep.join([SUPPORT, os.environ.get("PYTHONPATH", "")])},
         stdin=subprocess.PIPE,
     )
-    until(lambda: len(list(tmp_path.glob("*.pid"))) == 2, 60)
+    wait_until(lambda: len(list(tmp_path.glob("*.pid"))) == 2, seconds=60)
     begun = [psutil.Process(int(path.stem)) for path in tmp_path.glob("*.pid")]
     servers = [process.parent() for process in begun]
     starter.kill()
     starter.wait()
-    until(lambda: not any(process.is_running() for process in (*begun, *servers) if process), 20)
+    wait_until(lambda: not any(process.is_running() for process in (*begun, *servers) if process), seconds=20)
 
 
 def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
@@ -51,15 +51,6 @@ def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"")
     done = subprocess.run([sys.executable, "-c", program.format(os.getpid())], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"lives\n")
-
-
-def until(holds: object, seconds: float) -> None:
-    """Wait for a condition, and fail where it does not come."""
-    assert callable(holds)
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 # Which process Linux is asked to kill first where memory runs out.

@@ -42,7 +42,7 @@ def ray_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Made:
     with open_engine(LocalEngineConfig(workers=1), tmp_path_factory.mktemp("shared")) as engine:
-        return Made(tmp_path_factory.mktemp("one"), engine).to_plain()
+        return Made(tmp_path_factory.mktemp("one"), engine).make_all()
 
 
 def tasks(directory: Path, count: int = 12) -> list[Task]:
@@ -58,7 +58,7 @@ def assert_same(made: Made, expected: Made) -> None:
 @pytest.mark.slow
 def test_two_local_workers_make_the_bytes_of_one(undisturbed: Made, tmp_path: Path) -> None:
     with open_engine(LocalEngineConfig(workers=2), tmp_path) as engine:
-        assert_same(Made(tmp_path / "two", engine).to_plain(), undisturbed)
+        assert_same(Made(tmp_path / "two", engine).make_all(), undisturbed)
 
 
 @on_ray
@@ -66,7 +66,7 @@ def test_two_local_workers_make_the_bytes_of_one(undisturbed: Made, tmp_path: Pa
 def test_workers_of_ray_make_the_bytes_of_one_local_worker(
     undisturbed: Made, tmp_path: Path, ray_engine: Engine
 ) -> None:
-    made = Made(tmp_path / "ray", ray_engine).to_plain()
+    made = Made(tmp_path / "ray", ray_engine).make_all()
     assert_same(made, undisturbed)
     assert list((made.root / "vocabulary.work" / "counts").iterdir())
     assert list((made.root / "corpus.work" / "extracts").iterdir()) == []

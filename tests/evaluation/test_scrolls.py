@@ -18,12 +18,13 @@ from paribus.evaluation.scrolls import (
 )
 from paribus.evaluation.tune import Rows, rouge_scores
 from paribus.tokenization import Tokenizer
-from support.finetunings import finetuning_config, run_data, scrolls_record, write_lines
+from support.corpora import write_jsonl
+from support.finetunings import finetuning_config, run_data, scrolls_record
 
 
 def data(root: Path, task: str, train: list[Any], validation: list[Any], **fields: Any) -> TaskData:
     for split, records in (("train", train), ("validation", validation)):
-        write_lines(root / "data" / task / f"{split}.jsonl", records)
+        write_jsonl(root / "data" / task / f"{split}.jsonl", records)
     run_data(root, finetuning_config(root, tasks=(task,), **fields))
     return read_task(root / "finetuning_data" / task)
 

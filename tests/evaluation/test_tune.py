@@ -18,6 +18,7 @@ from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.tokenization import Tokenizer
 from paribus.training.data import Batches
+from support.corpora import write_jsonl
 from support.finetunings import (
     MODEL,
     STEP,
@@ -28,7 +29,6 @@ from support.finetunings import (
     run_finetuned,
     with_training,
     write_checkpoint,
-    write_lines,
     write_task,
 )
 from support.stages import files
@@ -119,8 +119,8 @@ def test_rouge_of_a_run_is_that_of_rouge_score_and_its_geometric_mean_that_of_th
     write_checkpoint(tmp_path, Tokenizer.train([words] * 9, vocab_size=300, special_tokens=["<|endoftext|>"]))
     questions = [("Sum up.", "We meet and part."), ("Who?", "Ann and Bob."), ("When?", "It is not said when we meet.")]
     train = [meeting(("Sum up.", "we meet"), said=f"Day {day}.") for day in range(8)]
-    write_lines(tmp_path / "data/qmsum/train.jsonl", train)
-    write_lines(tmp_path / "data/qmsum/validation.jsonl", [meeting(*questions)])
+    write_jsonl(tmp_path / "data/qmsum/train.jsonl", train)
+    write_jsonl(tmp_path / "data/qmsum/validation.jsonl", [meeting(*questions)])
     finetuned(tmp_path, tasks=("qmsum",), epochs=6.0, learning_rate=0.02)
     predictions = {row["item"]: row["prediction"] for row in table(tmp_path, "predictions")}
     assert list(predictions) == ["validation/1/general/1", "validation/1/specific/1", "validation/1/specific/2"]

@@ -20,9 +20,9 @@ from paribus.pipeline.graph import STAGES
 from support.artefacts import Maker, small_maker
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
-CHEAP, TRAINED = "vocabulary", ("training",)
-QUICK, MANY = 3, 12
-"""Writes of a stage that are killed in `make test` and in the matrix, which has all of training."""
+QUICK_STAGE, EXHAUSTIVE_STAGES = "vocabulary", ("training",)
+QUICK_WRITES, SAMPLED_WRITES = 3, 12
+"""Writes tried of a stage in `make test` and in `make test-slow`; of `EXHAUSTIVE_STAGES`, all."""
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
     """Kill the making of a stage at its writes; the number of kills."""
     node, store = maker.nodes[stage], maker.layout.store
     for name in maker.nodes[stage].inputs:
-        maker_inputs(maker, name)
+        ensure_with_inputs(maker, name)
     path = store.path(*node.place)
     shutil.rmtree(path, ignore_errors=True)
     total = writes_of(maker, stage)
@@ -103,7 +103,7 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
             assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL
             kills += status != 0
             assert store.damage(*node.place) is None, "what is there is whole"
-        assert forked(lambda: maker_ensure(maker, stage)) == 0
+        assert forked(lambda: ensure_stage(maker, stage)) == 0
         assert store.require(*node.place).record()["files"] == expected, f"killed before write {number}"
         remove_leftovers(store)
         assert not list((store.root / "partial").glob(f"{node.place[0]}-*"))
@@ -111,19 +111,19 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
     return kills
 
 
-def maker_ensure(maker: Maker, stage: str) -> None:
+def ensure_stage(maker: Maker, stage: str) -> None:
     maker.ensure(maker.nodes[stage])
 
 
-def maker_inputs(maker: Maker, stage: str) -> None:
+def ensure_with_inputs(maker: Maker, stage: str) -> None:
     """The artefact of a stage and of all that it needs, made in forks."""
     for name in maker.nodes[stage].inputs:
-        maker_inputs(maker, name)
-    assert forked(lambda: maker_ensure(maker, stage)) == 0
+        ensure_with_inputs(maker, name)
+    assert forked(lambda: ensure_stage(maker, stage)) == 0
 
 
 def test_a_kill_before_any_write_of_a_stage_leaves_nothing_half_made(maker: Maker) -> None:
-    assert killed_everywhere(maker, CHEAP, QUICK) >= QUICK
+    assert killed_everywhere(maker, QUICK_STAGE, QUICK_WRITES) >= QUICK_WRITES
 
 
 @pytest.mark.slow
@@ -132,4 +132,4 @@ def test_a_kill_before_any_write_of_a_stage_leaves_nothing_half_made(maker: Make
 def test_two_kills_before_each_write_of_every_stage_change_no_byte(
     maker: Maker, stage: str, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("kills", killed_everywhere(maker, stage, None if stage in TRAINED else MANY))
+    record_property("kills", killed_everywhere(maker, stage, None if stage in EXHAUSTIVE_STAGES else SAMPLED_WRITES))

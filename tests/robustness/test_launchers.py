@@ -22,6 +22,7 @@ from paribus.pipeline.execute import SERVE_FORKS
 from paribus.pipeline.prepare import prepare_runs
 from paribus.store import files
 from support.command_line import OVERRIDES, SWEEP, command, paribus
+from support.waiting import wait_until
 
 ARMS = ("-m", *OVERRIDES, "arm=bpe,scaffold_lbpe", "duplicates=embedding")
 """Two runs of the sweep that all tests read."""
@@ -63,22 +64,12 @@ def runs(directory: Path) -> list[dict[str, object]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def until(look: Callable[[], object], process: subprocess.Popen[str]) -> object:
-    """What `look` finds, as soon as it finds something."""
-    deadline = time.monotonic() + 120
-    while not (found := look()):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 def scoring_job(directory: Path) -> psutil.Process | None:
     """The process of a job that is scoring, once its child is there."""
     for path in (directory / "paribus_runs/artifacts/claims").glob("evaluation-*"):
         try:
             job = psutil.Process(int(json.loads(path.read_text(encoding="utf-8"))["pid"]))
-            if its_stages(job):
+            if stage_processes(job):
                 return job
         except (psutil.NoSuchProcess, FileNotFoundError):
             continue
@@ -90,25 +81,21 @@ def killed_while_scoring(
 ) -> tuple[int, str]:
     """Exit status and output of a sweep in which the `victim` of a job that scores is killed, once."""
     process = start(directory, "run", *ARMS, *arguments)
-    job = until(lambda: scoring_job(directory), process)
+    job = wait_until(lambda: scoring_job(directory), process)
     assert isinstance(job, psutil.Process)
     victim(job).kill()
     printed, _ = process.communicate(timeout=300)
     return process.returncode, printed
 
 
-def its_stage(job: psutil.Process) -> psutil.Process:
-    return its_stages(job)[0]
+def stage_process(job: psutil.Process) -> psutil.Process:
+    return stage_processes(job)[0]
 
 
-def its_stages(job: psutil.Process) -> list[psutil.Process]:
-    """Processes that run a stage, which a child of the job forks: it also asks git what its provenance is."""
+def stage_processes(job: psutil.Process) -> list[psutil.Process]:
+    """Processes that run a stage: children of the job's fork server. Its other children, such as git, are left out."""
     servers = [child for child in job.children() if SERVE_FORKS in child.cmdline()]
     return [child for server in servers for child in server.children()]
-
-
-def itself(job: psutil.Process) -> psutil.Process:
-    return job
 
 
 def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -132,7 +119,7 @@ def test_a_sweep_has_the_same_scores_and_a_table_under_each_launcher(
 
 @pytest.mark.slow
 def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(sweep: Path, unscored: Path) -> None:
-    status, printed = killed_while_scoring(unscored, victim=its_stage)
+    status, printed = killed_while_scoring(unscored, victim=stage_process)
     assert status == 0, printed
     assert "trying again (1 of 1): the process died without a word: SIGKILL" in printed
     assert same_scores(unscored, sweep)
@@ -140,7 +127,7 @@ def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(sweep: Path, un
 
 @pytest.mark.slow
 def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
-    ending, printed = killed_while_scoring(unscored, "retries=0", victim=its_stage)
+    ending, printed = killed_while_scoring(unscored, "retries=0", victim=stage_process)
     assert ending == 1
     assert "1 of 2 runs done" in printed
     ended = {str(run["status"]): run for run in runs(unscored)}
@@ -159,7 +146,7 @@ def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and
 
 @pytest.mark.slow
 def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) -> None:
-    status, printed = killed_while_scoring(unscored, "retries=0", "on_failure=stop", victim=its_stage)
+    status, printed = killed_while_scoring(unscored, "retries=0", "on_failure=stop", victim=stage_process)
     assert status == 1
     assert "0 of 2 runs done" in printed
     assert "not started: another run has failed, and on_failure=stop" in printed
@@ -172,7 +159,7 @@ def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) 
 def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
     sweep: Path, unscored: Path, launcher: str
 ) -> None:
-    status, printed = killed_while_scoring(unscored, *LAUNCHERS[launcher], victim=itself)
+    status, printed = killed_while_scoring(unscored, *LAUNCHERS[launcher], victim=lambda job: job)
     assert status == 0, printed
     assert f"launcher {launcher}: " in printed
     assert same_scores(unscored, sweep)
@@ -182,7 +169,7 @@ def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
 @pytest.mark.core
 def test_a_killed_sweep_is_shown_as_failed_and_the_same_command_carries_on(sweep: Path, unscored: Path) -> None:
     process = start(unscored, "run", *ARMS)
-    job = until(lambda: scoring_job(unscored), process)
+    job = wait_until(lambda: scoring_job(unscored), process)
     assert isinstance(job, psutil.Process)
     assert job.pid == process.pid
     process.kill()
@@ -229,7 +216,7 @@ def test_reports_that_are_written_at_once_are_not_mixed(own_sweep: Path, monkeyp
 def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
     process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])
-    until(lambda: scoring_job(unscored), process)
+    wait_until(lambda: scoring_job(unscored), process)
     family = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=120)

@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from support.command_line import OVERRIDES, command, paribus, write_corpus
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -35,13 +35,6 @@ def saved(directory: Path) -> list[int]:
     return sorted(int(path.name[5:]) for path in found if path.suffix == "")
 
 
-def wait_for(process: subprocess.Popen[str], there: object, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not there():  # type: ignore[operator]
-        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
-        time.sleep(0.01)
-
-
 def stops(directory: Path) -> list[str]:
     """What the log of the training says of its end, and of every traceback the first line."""
     (log,) = directory.glob("paribus_runs/runs/*/logs/training.log")
@@ -56,11 +49,11 @@ def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(
     process = subprocess.Popen(
         command(arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    wait_for(process, lambda: steps_done(tmp_path) >= 10)
+    wait_until(lambda: steps_done(tmp_path) >= 10, process)
     process.send_signal(signal.SIGUSR1)
-    wait_for(process, lambda: saved(tmp_path))
+    wait_until(lambda: saved(tmp_path), process)
     (asked,) = saved(tmp_path)
-    wait_for(process, lambda: steps_done(tmp_path) >= asked + 10)
+    wait_until(lambda: steps_done(tmp_path) >= asked + 10, process)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -91,7 +84,7 @@ def test_a_stopped_sweep_of_several_processes_saves_what_they_train(
         start_new_session=True,
     )
     logs = "paribus_runs/artifacts/partial/training-*/work/metrics.jsonl"
-    wait_for(process, lambda: [b"\n" in log.read_bytes() for log in tmp_path.glob(logs)] == [True] * processes)
+    wait_until(lambda: [b"\n" in log.read_bytes() for log in tmp_path.glob(logs)] == [True] * processes, process)
     if by_terminal:
         os.killpg(process.pid, signal.SIGINT)
     else:
@@ -111,7 +104,7 @@ def test_the_log_of_a_training_in_several_processes_that_was_stopped_has_a_line_
     process = subprocess.Popen(
         command(["run", *ARGUMENTS, *shared]), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    wait_for(process, lambda: steps_done(tmp_path) >= 10)
+    wait_until(lambda: steps_done(tmp_path) >= 10, process)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said

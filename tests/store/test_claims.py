@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ from paribus.store.claims import (
     this_process,
 )
 from paribus.store.provenance import loaded_code
+from support.waiting import wait_until
 
 EARLIER = {**this_process(), "machine": "another-boot pid:[4026531836]"}
 OTHER_NAMESPACE = {**this_process(), "machine": f"{machine().split()[0]} pid:[1]"}
@@ -97,14 +97,6 @@ def test_exactly_one_of_six_processes_makes_the_artefact(tmp_path: Path) -> None
     assert artifact.record()["files"]["data"]["bytes"] == 7
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait for a condition; fail where it does not come."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def holder_process(path: Path) -> subprocess.Popen[str]:
     code = (
         "import sys, time; from pathlib import Path; from paribus.store.claims import acquire\n"
@@ -143,7 +135,7 @@ def test_a_living_claim_beats(tmp_path: Path) -> None:
     assert held is not None
     with held:
         os.utime(path, (0, 0))
-        wait_until(lambda: path.stat().st_mtime > 0)
+        wait_until(lambda: path.stat().st_mtime > 0, seconds=20)
     assert not path.exists()
 
 
@@ -200,10 +192,10 @@ def test_a_claim_is_kept_by_a_child_whose_parent_is_stopped(tmp_path: Path) -> N
     try:
         parent.send_signal(signal.SIGSTOP)
         os.utime(path, (0, 0))
-        wait_until(lambda: path.stat().st_mtime > 0)
+        wait_until(lambda: path.stat().st_mtime > 0, seconds=20)
         assert acquire(path, 1.0) is None
         os.kill(child, signal.SIGKILL)
-        wait_until(lambda: acquire(path, 1.0) is not None)
+        wait_until(lambda: acquire(path, 1.0) is not None, seconds=20)
     finally:
         parent.kill()
         parent.wait()
@@ -246,7 +238,7 @@ def test_a_dead_claim_from_the_future_is_taken_over_a_lease_after_the_clock_was_
     path = tmp_path / "claims" / "corpus-k"
     claimed_by_another(path, seconds_ahead=3600)
     began = time.monotonic()
-    wait_until(lambda: acquire(path, 0.5) is not None)
+    wait_until(lambda: acquire(path, 0.5) is not None, seconds=20)
     assert time.monotonic() - began >= 0.5
 
 
@@ -257,7 +249,7 @@ def test_a_living_claim_outlives_a_clock_that_is_set_back(tmp_path: Path) -> Non
     with held:
         os.utime(path, (time.time() + 3600,) * 2)
         assert acquire(path, 1.0) is None
-        wait_until(lambda: path.stat().st_mtime < time.time() + 60)
+        wait_until(lambda: path.stat().st_mtime < time.time() + 60, seconds=20)
         assert acquire(path, 1.0) is None and held.held()
 
 

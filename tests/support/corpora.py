@@ -53,6 +53,7 @@ def files_corpus(*paths: Path | str, **fields: Any) -> FilesCorpus:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> Path:
-    """Rows as JSON lines."""
+    """Write rows as JSON lines, with the directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path

@@ -65,7 +65,7 @@ class Made:
         context = context_at(self.root / name, self.root / f"{name}.work", config, paths)
         self.results[name] = build(dataclasses.replace(context, engine=self.engine))
 
-    def to_plain(self) -> "Made":
+    def make_all(self) -> "Made":
         """Make all artefacts."""
         self.make("corpus", corpus_stages.build)
         self.make("corpus.pydocs", corpus_stages.build, corpus=PydocsCorpus(packages=PACKAGES))

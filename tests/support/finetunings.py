@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from paribus.evaluation.stage import build_finetuning
 from paribus.modeling.models import build_model, save_model
 from paribus.stage import JSON, SilentListener
 from paribus.tokenization import Tokenizer
+from support.corpora import write_jsonl
 from support.run_config import run_config
 from support.stages import context_at
 
@@ -57,12 +57,6 @@ def meeting(*asked: tuple[str, str], said: str = "We meet.") -> dict[str, Any]:
     }
 
 
-def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
-
-
 def write_task(root: Path, task: str = "qasper", examples: int = 10) -> None:
     """Examples whose answer is the word that the question names, with documents of one to nine sentences."""
     draw = random.Random(3)
@@ -72,7 +66,7 @@ def write_task(root: Path, task: str = "qasper", examples: int = 10) -> None:
             word = draw.choice(("red", "green", "blue"))
             document = " ".join(f"Box {index} is {word}." for index in range(draw.randint(1, 9))) + f" {split} {place}"
             records.append(scrolls_record(f"{split}{place}", "What colour?", document, word))
-        write_lines(root / "data" / task / f"{split}.jsonl", records)
+        write_jsonl(root / "data" / task / f"{split}.jsonl", records)
 
 
 def write_checkpoint(root: Path, tokenizer: Tokenizer | None = None) -> Tokenizer:

@@ -24,8 +24,6 @@ from support.run_config import run_config
 from support.stages import context_at
 
 STEPS, EVERY = 14, 4
-KEPT = (11, 14)
-"""Steps at which checkpoints are kept: the last two quarters, 10.5 rounded up and 14."""
 TRAINING = TrainingConfig(
     learning_rate=0.01, warmup_share=0.15, global_batch=4, checkpoints=4, keep_checkpoints=2, micro_batch=3,
     checkpoint_every=EVERY, device="cpu", log_every=5,

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from paribus.tracking.events import EventLog
 from paribus.tracking.mlflow import cursor_path, is_delivered, locked
 from paribus.tracking.sync import Follower, finish_all, requests, sync, take_over
 from support.tracking_runs import steps_shown, write_run
+from support.waiting import wait_until
 
 TRACKING = TrackingConfig(kind="mlflow")
 DOWN = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
@@ -40,14 +40,6 @@ def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
     code = "import sys; from paribus.tracking.sync import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, f"root={root}", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert process is None or process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from support.forked import Forked
 from support.stages import context_at, files
 from support.training_inputs import TRAINING, config, execute, write_inputs
 from support.training_processes import begin, finish
+from support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -239,20 +240,13 @@ except InterruptedRunError:
 """
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not path.exists():
-        assert time.monotonic() < deadline, path
-        time.sleep(0.01)
-
-
 def started(directory: Path) -> Forked:
     """A process that has begun its `srun`."""
     write_program(directory, "srun", WAITING_SRUN)
     (directory / "starter.py").write_text(STARTER)
     environment = os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "HEARD": str(directory / "heard")}
     starter = Forked([str(directory / "starter.py"), str(directory)], env=environment)
-    wait_for(directory / "heard.begun")
+    wait_until((directory / "heard.begun").exists, seconds=30)
     return starter
 
 
@@ -261,8 +255,8 @@ def test_agents_are_killed_when_their_starter_dies_and_not_when_it_is_asked_to_e
     starter = started(tmp_path)
     (tmp_path / f"{STEPPING}0").touch()
     os.killpg(starter.pid, signal.SIGTERM)
-    wait_for(tmp_path / "requests_0")
+    wait_until((tmp_path / "requests_0").exists, seconds=30)
     time.sleep(0.5)  # in which nothing may happen
     assert starter.poll() is None and not (tmp_path / "heard").exists()
     os.killpg(starter.pid, signal.SIGKILL)
-    wait_for(tmp_path / "heard")
+    wait_until((tmp_path / "heard").exists, seconds=30)

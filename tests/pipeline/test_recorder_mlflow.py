@@ -1,4 +1,4 @@
-"""Every cell of a sweep's table against what MLflow shows: on the run of the sweep, and on the runs that it is of."""
+"""Every cell of a sweep's table is a metric in MLflow: on the run of the sweep, and on the runs that it averages."""
 
 import io
 import shutil
