@@ -18,6 +18,7 @@ import pytest
 from paribus.pipeline.clean import remove_leftovers
 from paribus.pipeline.graph import STAGES
 from support.artefacts import Maker, small_maker
+from support.forked import in_fork
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
 QUICK_STAGE, EXHAUSTIVE_STAGES = "vocabulary", ("training",)
@@ -29,19 +30,6 @@ QUICK_WRITES, SAMPLED_WRITES = 3, 12
 def maker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maker]:
     with small_maker(tmp_path_factory.mktemp("writes")) as made:
         yield made
-
-
-def forked(action: Callable[[], None]) -> int:
-    """Wait status of a fork that does something and ends."""
-    child = os.fork()
-    if child == 0:
-        try:
-            action()
-        except BaseException as error:
-            sys.__stderr__.write(f"{type(error).__name__}: {error}\n")  # type: ignore[union-attr]
-            os._exit(3)
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
 
 
 def before_write(root: Path, number: int, act: Callable[[int], None]) -> None:
@@ -69,7 +57,7 @@ def writes_of(maker: Maker, stage: str) -> int:
         maker.ensure(maker.nodes[stage])
         noted.write_text(str(len(numbers)), encoding="utf-8")
 
-    assert forked(counted) == 0
+    assert in_fork(counted) == 0
     return int(noted.read_text(encoding="utf-8"))
 
 
@@ -82,7 +70,7 @@ def killed_at(maker: Maker, stage: str, number: int) -> int:
         before_write(maker.layout.store.root, number, kill)
         maker.ensure(maker.nodes[stage])
 
-    return forked(disturbed)
+    return in_fork(disturbed)
 
 
 def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
@@ -103,7 +91,7 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
             assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL
             kills += status != 0
             assert store.damage(*node.place) is None, "what is there is whole"
-        assert forked(lambda: ensure_stage(maker, stage)) == 0
+        assert in_fork(lambda: ensure_stage(maker, stage)) == 0
         assert store.require(*node.place).record()["files"] == expected, f"killed before write {number}"
         remove_leftovers(store)
         assert not list((store.root / "partial").glob(f"{node.place[0]}-*"))
@@ -119,7 +107,7 @@ def ensure_with_inputs(maker: Maker, stage: str) -> None:
     """The artefact of a stage and of all that it needs, made in forks."""
     for name in maker.nodes[stage].inputs:
         ensure_with_inputs(maker, name)
-    assert forked(lambda: ensure_stage(maker, stage)) == 0
+    assert in_fork(lambda: ensure_stage(maker, stage)) == 0
 
 
 def test_a_kill_before_any_write_of_a_stage_leaves_nothing_half_made(maker: Maker) -> None:

@@ -18,6 +18,7 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.models import build_model
 from paribus.training import checkpoint, step, train
 from paribus.training.start import STEP_NAME
+from support.forked import in_fork
 from support.training_inputs import (
     EVERY,
     MODEL,
@@ -73,13 +74,10 @@ def _kill_before_call(owner: object, name: str, *, call: int) -> None:
     setattr(owner, name, counted)
 
 
-def in_child(action: Callable[[], object]) -> int:
-    """Wait status of a forked child that runs `action`."""
-    child = os.fork()
-    if child == 0:
-        action()
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
+def trained(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | None = None) -> None:
+    """Run to the end, or go on to it."""
+    if in_fork(lambda: execute(root, name, inputs, run)) != 0:
+        raise RuntimeError(f"{name} did not end well")
 
 
 def damage_newest(work: Path) -> None:
@@ -108,12 +106,11 @@ def killed_then_resumed(
         execute(root, name, inputs, run)
 
     for point in points:
-        if not os.WIFSIGNALED(in_child(partial(killed, point))):
+        if not os.WIFSIGNALED(in_fork(partial(killed, point))):
             raise RuntimeError(f"the run was not killed at {point}")
     if damaged:
         damage_newest(root / name / "work")
-    if in_child(lambda: execute(root, name, inputs, again or run)) != 0:
-        raise RuntimeError(f"the run killed at {points} did not resume")
+    trained(root, name, inputs, again or run)
 
 
 def main(root: Path) -> None:
@@ -121,23 +118,23 @@ def main(root: Path) -> None:
     for model in (MODEL, TRANSLATOR):
         build_model(model, vocab_size=300, seed=0, eos_id=0)
     inputs = write_inputs(root)
-    in_child(lambda: execute(root, "straight", inputs))
+    trained(root, "straight", inputs)
     seldom, often = (config(training=dataclasses.replace(TRAINING, checkpoint_every=every)) for every in (1000, 1))
-    in_child(lambda: execute(root, "seldom", inputs, seldom))
-    in_child(lambda: execute(root, "often", inputs, often))
+    trained(root, "seldom", inputs, seldom)
+    trained(root, "often", inputs, often)
     killed_then_resumed(root, "often_then_seldom", inputs, ["between_checkpoints"], run=often, again=seldom)
     for point in POINTS:
         killed_then_resumed(root, point, inputs, [point])
     killed_then_resumed(root, "twice", inputs, ["before_rename", "before_the_next_rename"])
     # Checkpoints are written beside the steps: only one that has just got its name is there for certain.
     killed_then_resumed(root, "damaged", inputs, ["after_rename"], damaged=True)
-    in_child(lambda: execute(root, "skipping_straight", inputs, config(training=SKIPPING)))
+    trained(root, "skipping_straight", inputs, config(training=SKIPPING))
     killed_then_resumed(root, "skipping", inputs, ["between_checkpoints"], run=config(training=SKIPPING))
     pairs = write_pair_inputs(root)
-    in_child(lambda: execute(root, "pairs_straight", pairs, pair_config()))
+    trained(root, "pairs_straight", pairs, pair_config())
     killed_then_resumed(root, "pairs", pairs, ["between_checkpoints"], run=pair_config())
     padded = config(packing=BestFitPacking(attention="document"))
-    in_child(lambda: execute(root, "padded_straight", inputs, padded))
+    trained(root, "padded_straight", inputs, padded)
     killed_then_resumed(root, "padded", inputs, ["between_checkpoints"], run=padded)
 
 

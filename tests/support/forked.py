@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -86,6 +86,19 @@ def run(
     process = Forked(words, cwd=cwd, env=env, members=members)
     output, errors = process.communicate()
     return subprocess.CompletedProcess(list(words), process.wait(), output, errors)
+
+
+def in_fork(action: Callable[[], object]) -> int:
+    """Wait status of a fork of this process that does something and ends."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        except BaseException as error:
+            sys.__stderr__.write(f"{type(error).__name__}: {error}\n")  # type: ignore[union-attr]
+            os._exit(3)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
 
 
 def members_below(process: psutil.Process) -> dict[str, psutil.Process]:
