@@ -1,9 +1,11 @@
 """`paribus export`: a model that leaves its root is the one that was trained, with a card in words of the field."""
 
 import json
+import os
 import re
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,6 @@ from paribus.config.metrics import PREFERRED
 from paribus.reporting.measures import METRICS
 from paribus.tokenization import Tokenizer
 from support.command_line import run_of, trained
-from support.transformers_alone import TransformersAlone
 
 EOS = "<|endoftext|>"
 TEXTS = ["The river carries silt.", "An engine burns 12345 fuel", "河流把水 and  stones\n", "🙂 <|endoftext|>"]
@@ -35,11 +36,11 @@ def _here(sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return sweep / "paribus_runs"
 
 
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransformersAlone]:
-    """A user who imports transformers and has nothing of paribus imported."""
-    with TransformersAlone(tmp_path_factory.mktemp("alone")) as user:
-        yield user
+def run_alone(code: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """As a user of transformers, who has nothing of paribus imported."""
+    environment = os.environ | {"HF_MODULES_CACHE": str(directory.absolute() / "modules"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
 
 
 def python_blocks(card: Path) -> list[str]:
@@ -47,15 +48,13 @@ def python_blocks(card: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(
-    here: Path, user: TransformersAlone, arm: str
-) -> None:
+def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(here: Path, arm: str) -> None:
     assert main(["export", run_of(here, arm), "models/mine", f"root={here}"]) == 0
     blocks = python_blocks(Path("models/mine/README.md"))
     ids_of = "tokenizer(text, split_special_tokens=True)['input_ids']"
     tell = f"found = [{ids_of} for text in {TEXTS!r}] + [model.num_parameters()]"
     code = f"{blocks[0]}\n{tell}\nimport json\nprint(json.dumps(found))"
-    done = user.run(code, Path("models"))
+    done = run_alone(code, Path("models"))
     assert done.returncode == 0, done.stderr
     *ids, parameters = json.loads(done.stdout)
     tokenizer = Tokenizer.load(trained(here, arm) / "tokenizer")
@@ -108,15 +107,13 @@ def test_padding_is_the_token_that_is_called_so_or_the_one_that_ends_a_document(
     assert {special: pad_token(list(special)) for special in tokens} == tokens
 
 
-def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(
-    here: Path, user: TransformersAlone
-) -> None:
+def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(here: Path) -> None:
     assert main(["export", run_of(here, SCAFFOLD), "mine", f"root={here}"]) == 0
     assert not Path("mine/tokenizer.json").exists()
     loading, alone = python_blocks(Path("mine/README.md"))
     assert "import paribus.tokenization.export" in loading
     without = "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('mine')"
-    refused = user.run(without, Path())
+    refused = run_alone(without, Path())
     assert refused.returncode == 1 and "_from_pretrained" in refused.stderr, "it is the reading that fails"
     found: dict[str, Tokenizer] = {}
     exec(alone, found)  # type: ignore[arg-type]

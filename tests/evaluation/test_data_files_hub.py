@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from paribus.evaluation.preflight import check_evaluation, fetch_missing, missin
 from paribus.store.files import FileDigests
 from support.benchmark_records import RECORDS
 from support.borrowed_tasks import CHOICES, write_records, write_tasks
-from support.command_line import paribus, write_corpus
+from support.command_line import command, write_corpus
 
 HELLASWAG = BENCHMARKS["hellaswag"]
 
@@ -103,7 +104,7 @@ def test_a_sweep_without_network_goes_on_and_says_once_that_it_lacks_a_training_
     sweep = ("run", "-m", "scale=tiny", "corpus=files", "corpus.paths=[texts/*.jsonl]", "corpus.near_duplicate=null")
     sweep += ("evaluation.tasks=[boolq]", "evaluation.data=benchmarks", "evaluation.source=hub", "until=tasks")
     sweep += ("evaluation.shots=[0,2]", "seed=1,2", "tracking=none")
-    first, again = (paribus(tmp_path, *sweep, forked=False).stdout for _ in range(2))
+    first, again = (subprocess.check_output(command(sweep), cwd=tmp_path, text=True) for _ in range(2))
     assert "2 of 2 runs done" in first
     assert first.count("benchmarks/boolq/train.jsonl is not there and cannot be fetched") == 1
     assert "2 of 2 runs done up to tasks already" in again and "cannot be fetched" not in again

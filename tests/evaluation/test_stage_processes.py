@@ -6,7 +6,6 @@ beside its artefact.
 """
 
 import json
-import os
 import signal
 import sys
 import time
@@ -22,8 +21,8 @@ from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
 from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 from support.finetunings import finetuning_config, run_data, run_finetuned, write_checkpoint, write_task
-from support.forked import PATHS, Forked, members_below
 from support.stages import files
+from support.training_processes import Program, begin_program, members_below
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
 
@@ -65,10 +64,8 @@ def finetune(root: Path, processes: int) -> None:
 SCENARIOS = {"texts": score_texts, "finetuning": finetune}
 
 
-def start(root: Path, scenario: str, processes: int) -> Forked:
-    environment = os.environ | {"OMP_NUM_THREADS": str(processes)}
-    environment["PYTHONPATH"] = f"{PATHS}:{Path(__file__).parent}"
-    return Forked([__file__, str(root), scenario, str(processes)], env=environment, members=2)
+def start(root: Path, scenario: str, processes: int) -> Program:
+    return begin_program([__file__, str(root), scenario, str(processes)], OMP_NUM_THREADS=str(processes))
 
 
 def run(root: Path, scenario: str, processes: int) -> str:

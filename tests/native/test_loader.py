@@ -16,8 +16,7 @@ from paribus.native import loader
 from paribus.native.registry import SHINGLES, TRAVERSAL
 from paribus.stage import SilentListener, compile_kernels
 from paribus.tokenization.train import training_kernels
-from support import forked
-from support.command_line import OVERRIDES, write_corpus
+from support.command_line import OVERRIDES, command, write_corpus
 
 
 @pytest.mark.parametrize(
@@ -159,6 +158,5 @@ def test_the_first_run_compiles_what_its_stages_so_far_need(tmp_path: Path, unti
     (tmp_path / "cache").mkdir(mode=0o700)
     environment = os.environ | {"PARIBUS_CACHE": str(tmp_path / "cache")}
     write_corpus(tmp_path)
-    done = forked.run(["-m", "paribus", "run", *OVERRIDES, f"until={until}"], cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stderr
+    subprocess.run(command(["run", *OVERRIDES, f"until={until}"]), cwd=tmp_path, env=environment, check=True)
     assert {path.name.rpartition("-")[0] for path in (tmp_path / "cache" / "kernels").iterdir()} == needed

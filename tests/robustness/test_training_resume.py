@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from training_scenarios import POINTS, SKIPPING
 
-from support.forked import PATHS
 from support.stages import files
+from support.training_processes import PATHS
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
 RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded", "pairs")

@@ -1,13 +1,15 @@
 """paribus in a real process, a small corpus of the user's own for it, and a sweep that all tests read."""
 
 import fcntl
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from support.forked import run
+from paribus.cli import main
 
 OVERRIDES = (
     "scale=tiny",
@@ -30,13 +32,13 @@ TOPICS = {
 }
 
 
-def paribus(directory: Path, *arguments: str, expect: int = 0, forked: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command, in an interpreter of its own unless it is `forked`: that one's sets are in another order."""
-    if forked:
-        done = run(["-m", "paribus", *arguments], cwd=directory)
-    else:
-        done = subprocess.run(command(arguments), cwd=directory, capture_output=True, text=True, check=False)
-    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+def paribus(directory: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which keeps the server that stages are forked from."""
+    output, errors = io.StringIO(), io.StringIO()
+    with chdir(directory), redirect_stdout(output), redirect_stderr(errors):
+        status = main(arguments)
+    done = subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
+    assert status == expect, f"exit {status}\n{done.stdout}\n{done.stderr}"
     return done
 
 

@@ -1,41 +1,58 @@
-"""Trainings in processes of their own, which get signals: `tests/training/process_scenarios.py`."""
+"""Programs in processes of their own, which get signals, such as the trainings of `training/process_scenarios.py`."""
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from paribus.training.launch import free_endpoint
-from support.forked import PATHS, TESTS, Forked
+import psutil
 
+from paribus.training.launch import free_endpoint
+
+TESTS = Path(__file__).resolve().parents[1]
+PATHS = f"{TESTS}{os.pathsep}{TESTS.parent / 'src'}"
+"""PYTHONPATH of processes that compute with the code of this checkout."""
 SCENARIOS = TESTS / "training" / "process_scenarios.py"
 STEPS_BEFORE = 40
+Program = subprocess.Popen[str]
 
 
-def begin(root: Path, name: str, **variables: str) -> Forked:
-    """Start a scenario."""
+def begin_program(words: Sequence[str], **variables: str) -> Program:
+    """Start `python WORDS` with one thread and variables of its environment."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS} | variables
-    return Forked([str(SCENARIOS), str(root), name], env=environment, members=4)
+    command = [sys.executable, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def begin_group(words: Sequence[str], size: int) -> list[Forked]:
+def begin(root: Path, name: str, **variables: str) -> Program:
+    """Start a scenario."""
+    return begin_program([str(SCENARIOS), str(root), name], **variables)
+
+
+def begin_group(words: Sequence[str], size: int) -> list[Program]:
     """Start a script in each of the processes of a group that compute on the CPU, by rank."""
     host, port = free_endpoint().split(":")
     group = {"MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(size), "ACCELERATE_USE_CPU": "true"}
-    group |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": PATHS}
-    ranks = [{"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(size)]
-    return [Forked(words, env=os.environ | group | rank) for rank in ranks]
+    return [begin_program(words, **group, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(size)]
 
 
-def finish(process: Forked) -> str:
+def members_below(process: psutil.Process) -> dict[str, psutil.Process]:
+    """The processes of the group that a process has started, by rank."""
+    children = {child.environ().get("RANK"): child for child in process.children()}
+    return {rank: child for rank, child in children.items() if rank is not None}
+
+
+def finish(process: Program) -> str:
     """What a process that succeeds prints."""
     output, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     return output
 
 
-def send_after_steps(process: Forked, number: signal.Signals, work: Path, steps: int) -> None:
+def send_after_steps(process: Program, number: signal.Signals, work: Path, steps: int) -> None:
     """Signal a training that has made so many steps."""
     metrics = work / "metrics.jsonl"
     while not metrics.exists() or metrics.read_bytes().count(b"\n") < steps:

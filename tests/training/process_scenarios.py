@@ -16,8 +16,8 @@ import psutil
 from paribus.config.groups.training import EqualTokensBudget, TrainingConfig
 from paribus.errors import ParibusError
 from paribus.training import launch
-from support.forked import members_below
 from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
+from support.training_processes import members_below
 
 PAIR = replace(TRAINING, micro_batch=2, processes=2)
 ALONE = replace(TRAINING, micro_batch=2, checkpoint_every=25, keep_checkpoints=1)

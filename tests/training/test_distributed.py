@@ -125,7 +125,7 @@ NOTHING = PendingRequests(save=False, stop=False)
 SAVE_ONLY, STOP_ONLY = PendingRequests(save=True, stop=False), PendingRequests(save=False, stop=True)
 
 
-@pytest.mark.parametrize("straight", ["alone", "long"])
+@pytest.mark.parametrize("straight", ["alone", pytest.param("long", marks=pytest.mark.slow)])
 def test_training_asked_to_end_saves_its_step_and_goes_on_to_the_same_bytes(straight: str, tmp_path: Path) -> None:
     """In one process, and in two of which the agent alone gets the signal."""
     write_inputs(tmp_path)

@@ -24,10 +24,9 @@ from paribus.pipeline.execute import child_environment
 from paribus.training import launch
 from paribus.training.distributed import STEPPING, Processes, report_failure
 from paribus.training.launch import SlurmNodes, _failure
-from support.forked import Forked
 from support.stages import context_at, files
 from support.training_inputs import TRAINING, config, execute, write_inputs
-from support.training_processes import begin, finish
+from support.training_processes import Program, begin, begin_program, finish
 from support.waiting import wait_until
 
 
@@ -104,6 +103,7 @@ def test_in_bfloat16_processes_and_shards_compute_as_one_process_does(root: Path
     assert_equal_up_to_rounding(one, root / name, "step_00000014/model.safetensors", relative=1e-2)
 
 
+@pytest.mark.slow
 def test_two_copies_of_two_shards_each_train_as_one_process_does(root: Path) -> None:
     """Each process accumulates two micro-batches, the first within its copy."""
     one = in_one_process(root, "one_of_8", config(training=replace(TRAINING, global_batch=8)))
@@ -111,6 +111,7 @@ def test_two_copies_of_two_shards_each_train_as_one_process_does(root: Path) -> 
     assert_equal_up_to_rounding(one, root / "hsdp", "step_00000007/model.safetensors")
 
 
+@pytest.mark.slow
 def test_killed_process_ends_all_and_resuming_ends_with_the_same_bytes(root: Path) -> None:
     assert "InfrastructureError: process 1 was killed from outside (signal 9)" in finish(begin(root, "killed"))
     output, work = root / "killed" / "output", root / "killed" / "work"
@@ -240,12 +241,12 @@ except InterruptedRunError:
 """
 
 
-def started(directory: Path) -> Forked:
+def started(directory: Path) -> Program:
     """A process that has begun its `srun`."""
     write_program(directory, "srun", WAITING_SRUN)
     (directory / "starter.py").write_text(STARTER)
-    environment = os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "HEARD": str(directory / "heard")}
-    starter = Forked([str(directory / "starter.py"), str(directory)], env=environment)
+    variables = {"PATH": f"{directory}:{os.environ['PATH']}", "HEARD": str(directory / "heard")}
+    starter = begin_program([str(directory / "starter.py"), str(directory)], **variables)
     wait_until((directory / "heard.begun").exists, seconds=30)
     return starter
 

@@ -22,7 +22,7 @@ from support.training_processes import STEPS_BEFORE, begin, begin_group, finish,
 ROWS = Path(__file__).with_name("sharded_snapshot.py")
 
 
-@pytest.fixture(scope="module", params=[2, 4], ids=["shards", "copies_of_shards"])
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)], ids=["shards", "copies_of_shards"])
 def group(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Checkpoints of `sharded_snapshot.py`, which asserts that a model filled from rows goes on as the saved one."""
     root, size = tmp_path_factory.mktemp("rows"), request.param
