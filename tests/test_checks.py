@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paribus.checks import WHOLE, check_combinations, check_primary, compose_command
+from paribus.checks import check_combinations, check_primary, compose_command
 from paribus.config.arguments import configuration_directory, parse
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
@@ -18,10 +18,8 @@ from paribus.config.groups.training import EqualStepsBudget, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.evaluation.benchmarks import is_ours
-from paribus.evaluation.data_files import HELDOUT_CLEAN, HELDOUT_CONCATENATED
 from paribus.ordering.embedding_files import check_ordering
 from paribus.pipeline.prepare import prepare_runs
-from paribus.reporting.measures import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
 from support.embeddings import encoder_config, write_encoder
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED
 from support.run_config import run_config
@@ -100,11 +98,6 @@ def test_columns_that_no_run_has_stay_where_they_are_tasks_or_like_no_other(tmp_
     assert "'boolqs' is unknown; did you mean 'boolq'?" in refusal(tmp_path, columns, own[1])
 
 
-def test_the_names_are_those_of_the_table() -> None:
-    assert (BITS_PER_BYTE.key, AVERAGE) == WHOLE
-    assert set(HELDOUT_SETS) == {HELDOUT_CLEAN, HELDOUT_CONCATENATED}
-
-
 SETS = sorted((configuration_directory() / "evaluation").glob("*.yaml"))
 
 
@@ -123,15 +116,6 @@ def test_the_papers_sets_are_those_of_the_papers() -> None:
     assert sorted(number for (number,) in shots.values()) == [2] * 6 + [32] * 7
     assert content["in_context"]["shots"] == [0]
     assert content["in_context"]["texts"] == ["wikipedia", "arxiv", "books"]
-
-
-def test_the_tasks_of_in_context_pretraining_can_be_had_without_its_texts(tmp_path: Path) -> None:
-    def texts(*overrides: str) -> tuple[str, ...]:
-        command = parse(("evaluation=in_context", f"evaluation.data={tmp_path}", *overrides))
-        return compose_command(command).jobs[0].config.evaluation.texts
-
-    assert texts() == ("wikipedia", "arxiv", "books")
-    assert texts("evaluation.texts=[]") == ()
 
 
 # Settings that cannot be together, refused before anything runs.
@@ -202,19 +186,6 @@ def test_groups_that_processes_do_not_make_up_are_refused() -> None:
 
 
 ENGLISH_TO_GERMAN = ParallelCorpus(source=("train.en.gz",), target=("train.de.gz",))
-
-
-def test_languages_are_told_by_suffixes_fields_or_in_so_many_words() -> None:
-    cases: list[tuple[dict[str, Any], tuple[str | None, str | None]]] = [
-        ({"source": ("a.en.gz", "opus/*.en"), "target": ("a.de.gz", "opus/*.de")}, ("en", "de")),
-        ({"source": ("a.jsonl.zst",), "source_field": "en", "target_field": "de"}, ("en", "de")),
-        ({"source": ("a.en-de.en",), "target": ("a.en-de.de",)}, ("en", "de")),
-        ({"source": ("a.jsonl",)}, (None, None)),
-        ({"source": ("a.en", "b.fr"), "target": ("a.de", "b.de")}, (None, "de")),
-        ({"source": ("a.jsonl",), "source_language": "en", "target_language": "de"}, ("en", "de")),
-    ]
-    for fields, languages in cases:
-        assert ParallelCorpus(**fields).languages() == languages, fields
 
 
 def refused(corpus: ParallelCorpus, *tasks: str, **evaluation: Any) -> dict[str, str]:

@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from paribus.corpus.stage import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.store.files import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
 
 ROWS = [{"id": f"d{i}", "text": f"document number {i}"} for i in range(40)]
@@ -61,33 +59,6 @@ def test_every_file_that_cannot_be_read_is_named_at_once(tmp_path: Path) -> None
     for name in ("blank.jsonl", "blank.txt"):
         (tmp_path / name).write_text("\n \n\n")
         assert f"{name}: the file has no document" in refusal(tmp_path, tmp_path / name, txt_document="line")
-
-
-@pytest.mark.parametrize("document", ["line", "paragraph", "file"])
-@pytest.mark.parametrize("content", [b"", b"\n\n"])
-def test_files_without_a_document_are_skipped_and_counted_where_that_is_asked(
-    tmp_path: Path, document: str, content: bytes
-) -> None:
-    rows = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    blank, packed, empty = (tmp_path / name for name in ("b.jsonl", "c.txt.gz", "d.txt"))
-    blank.write_bytes(content)
-    packed.write_bytes(gzip.compress(b""))
-    empty.touch()
-    paths = (blank, rows, packed, empty)
-    refused = refusal(tmp_path, *paths, txt_document=document)
-    assert str(blank if content == b"" else empty) in refused
-    assert "corpus.on_invalid=skip" in refused
-    config = files_corpus(*paths, txt_document=document, on_invalid="skip")
-    result = build_corpus(config, tmp_path / "skipped")
-    assert result["documents"] == len(ROWS)
-    reason = "empty_text" if document == "file" else "empty_file"
-    assert [(entry["file"], entry["reason"]) for entry in skipped(tmp_path / "skipped")] == [
-        ("b.jsonl", "empty_file"),
-        ("c.txt.gz", reason),
-        ("d.txt", reason),
-    ]
-    named = fingerprint(config, FileDigests(tmp_path / "cache"))["files"]
-    assert [entry[0] for entry in named] == [path.name for path in paths]
 
 
 @pytest.mark.parametrize(

@@ -177,11 +177,3 @@ def test_package_is_read_whole_and_in_order(tmp_path: Path) -> None:
     assert len({document.id for document in documents}) == len(documents) == result["documents"] > 100
     train = [document.source for document in corpus.documents("train")]
     assert train == sorted(train, key=config.packages.index)
-
-
-def test_slice_is_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
-    config = PydocsCorpus(packages=("numpy",), limit=300_000)
-    one, two = (build_corpus(config, tmp_path / str(workers), workers=workers) for workers in (1, 2))
-    assert one == two
-    assert 290_000 < int(str(one["bytes"])) <= 300_000
-    assert one["stopped_at"] == "limit"

@@ -93,14 +93,6 @@ def test_error_comes_in_its_place_and_in_its_words(config: FilesCorpus, tmp_path
     assert read(config, tmp_path / "work", elsewhere=True) == expected
 
 
-def test_no_file_is_read_beyond_the_limit(config: FilesCorpus, tmp_path: Path) -> None:
-    numbered = replace(config, limit=9_000, id_field=None)
-    items, _, _ = read(numbered, tmp_path / "work", elsewhere=True)
-    ids = [item.id for item in items if isinstance(item, SourceDocument)]
-    assert ids[-1].startswith("c.jsonl.gz:")
-    assert [id for id in ids if id.startswith("b")] == [f"b.jsonl:{line}" for line in range(1, 5)]
-
-
 # Pairs of source and target, from files to encoded pairs.
 
 PAIRS = [(f"the {number} small cats", f"{number} kleine Katzen\u2028{number}") for number in range(40)]
@@ -135,16 +127,6 @@ def test_line_n_of_the_sources_belongs_to_line_n_of_the_targets(tmp_path: Path) 
     }
 
 
-def test_records_with_two_fields_give_the_same_pairs(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "pairs.jsonl", [{"en": source, "de": target} for source, target in PAIRS])
-    config = ParallelCorpus(source=(str(tmp_path / "pairs.jsonl"),), source_field="en", target_field="de", heldout=0.3)
-    build_corpus(config, tmp_path / "corpus")
-    assert sorted(read_pairs(tmp_path / "corpus")) == sorted(PAIRS)
-    wrong = ParallelCorpus(source=config.source, source_field="en", heldout=0.3)
-    with pytest.raises(DataError, match=r"line 1: no field 'target' \(corpus.target_field\); it has 'en', 'de'"):
-        build_corpus(wrong, tmp_path / "other")
-
-
 @pytest.mark.parametrize(("name", "empty"), [("train.en", ("", PAIRS[7][1])), ("train.de.gz", (PAIRS[7][0], ""))])
 def test_empty_side_is_an_error_by_file_and_line_or_skipped_and_counted(
     tmp_path: Path, name: str, empty: tuple[str, str]
@@ -155,19 +137,6 @@ def test_empty_side_is_an_error_by_file_and_line_or_skipped_and_counted(
     result = build_corpus(replace(config, on_invalid="skip"), tmp_path / "corpus")
     assert result["skipped"] == {"empty_text": 1}
     assert sorted(read_pairs(tmp_path / "corpus")) == sorted(PAIRS[:7] + PAIRS[8:])
-
-
-@pytest.mark.parametrize(("name", "content"), [("none.en", ""), ("none.jsonl", "\n \n")])
-def test_files_without_a_pair_are_an_error_or_skipped_and_counted(tmp_path: Path, name: str, content: str) -> None:
-    config = write_sides(tmp_path, PAIRS)
-    source, target = tmp_path / name, (tmp_path / name).with_stem("nichts")
-    for path in (source, target):
-        path.write_text(content)
-    both = replace(config, source=(*config.source, str(source)), target=(*(config.target or ()), str(target)))
-    with pytest.raises(DataError, match=rf"{name}: the file .*corpus.on_invalid=skip"):
-        build_corpus(both, tmp_path / "refused")
-    result = build_corpus(replace(both, on_invalid="skip"), tmp_path / "corpus")
-    assert (result["documents"], result["skipped"]) == (len(PAIRS), {"empty_file": 1})
 
 
 def test_sides_that_are_not_aligned_are_refused(tmp_path: Path) -> None:

@@ -1,11 +1,8 @@
 """GPUs shared by count among processes of one machine. The driver's list is a program that stands in for nvidia-smi."""
 
-import shutil
 import stat
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -80,20 +77,6 @@ def test_every_user_may_wait_and_nobody_may_remove_what_another_put_there(tmp_pa
     with reserved(1, GPUS, directory, lambda: None):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o1777
         assert {stat.S_IMODE(path.stat().st_mode) & 0o444 for path in directory.iterdir()} == {0o444}
-
-
-def test_the_first_jobs_of_a_machine_may_begin_at_once(tmp_path: Path) -> None:
-    directory, start = tmp_path / "locks", threading.Barrier(4)
-
-    def begin(_: int) -> int:
-        start.wait()
-        with reserved(1, GPUS, directory, lambda: None) as taken:
-            return len(taken)
-
-    for _ in range(20):
-        with ThreadPoolExecutor(4) as jobs:
-            assert list(jobs.map(begin, range(4))) == [1] * 4
-        shutil.rmtree(directory)
 
 
 def test_more_than_there_are_is_a_configuration_error(tmp_path: Path) -> None:

@@ -46,10 +46,3 @@ def test_the_order_does_not_depend_on_threads_or_workers(tmp_path: Path) -> None
     with threadpool_limits(4):
         four = clustered(tmp_path / "four", vectors, ordering, workers=3)
     assert np.array_equal(one.documents, four.documents)
-
-
-def test_centroids_are_learned_from_a_sample_and_serve_all(tmp_path: Path) -> None:
-    vectors, label = blobs(900, 16, 4)
-    documents = clustered(tmp_path, vectors, ClusterOrdering(clusters=12, fit_documents=90)).documents
-    assert sorted(documents.tolist()) == list(range(900))
-    assert (np.diff(label[documents]) != 0).sum() < 12

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import BertModel
 
-from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.errors import OutOfMemoryError
 from paribus.ordering import embedding_model as encoder_module
 from paribus.ordering.embedding_model import EmbeddingModel, EncoderModel
 from support.embeddings import WORDS, encoder_config, write_encoder
@@ -108,16 +108,6 @@ def test_all_gpus_are_taken_unless_one_is_named(monkeypatch: pytest.MonkeyPatch,
         assert [str(device) for device in encoder_module._devices(name)] == devices
     encoder._devices = encoder_module._devices("auto")
     assert encoder.threads == 9
-
-
-def test_bfloat16_is_near_float32_and_tf32_is_no_cpu(directory: Path) -> None:
-    exact, half = (
-        EmbeddingModel(directory, encoder_config(directory, precision=precision)).embed(TEXTS)
-        for precision in ("fp32", "bf16")
-    )
-    assert np.allclose(exact, half, atol=0.05) and not np.array_equal(exact, half)
-    with pytest.raises(ConfigurationError, match=r"^embedder\.precision is tf32, which GPUs have"):
-        EmbeddingModel(directory, encoder_config(directory, precision="tf32"))
 
 
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:

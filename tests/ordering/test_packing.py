@@ -80,15 +80,6 @@ def test_contexts_know_their_documents(packing: PackingConfig, corpus: Corpus) -
         assert contexts.documents_of(index) == list(counts.items())
 
 
-def test_contexts_that_pad_begin_with_an_end_of_document_that_is_no_target() -> None:
-    for packing in PACKINGS[1:]:
-        contexts = packed([list(range(9))], [0], 4, packing)
-        inputs, targets = contexts.rows(np.arange(contexts.count))
-        assert inputs.tolist() == [[EOS, 0, 1, 2], [EOS, 3, 4, 5], [EOS, 6, 7, 8]]
-        assert targets.tolist() == [[0, 1, 2, 3], [-1, 4, 5, 6], [-1, 7, 8, EOS]]
-        assert contexts.target_tokens(np.arange(3)).tolist() == [4, 3, 3]
-
-
 def test_a_corpus_smaller_than_one_context_and_an_order_of_another_corpus_are_refused() -> None:
     message = r"1 documents give 4 tokens.*`model.context_length` = 4 needs 5.*to 3 or less"
     for packing in PACKINGS:

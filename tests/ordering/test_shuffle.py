@@ -224,13 +224,3 @@ def test_readings_of_pairs_are_those_of_the_texts_in_a_row() -> None:
     # A source has four tokens and its end, a target five or all with its end.
     first, second = [2] * 4 + [0] * 3 + [2] * 4, [1] * 3 + [1] * 5 + [0] * 4
     assert times.tolist() == [*first, *second]
-
-
-def test_windows_are_of_about_one_size() -> None:
-    for stretches in (65, 66, 127, 130, 257):
-        places = np.arange(8 * stretches) * 125
-        traversal = ShuffledText(places, 1_000 * stretches, 1_000, seed=1)
-        sizes = np.diff(traversal.stretches(0).windows)
-        assert sizes.max() - sizes.min() <= 1 and sizes.min() >= min(64, stretches)
-        apart = np.abs(np.diff(traversal.places_of(np.arange(len(places)), 0)))
-        assert (apart < 32).mean() < 0.02

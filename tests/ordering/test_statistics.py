@@ -12,7 +12,7 @@ from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, O
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import ContextShuffle, Sequential, ShuffledContexts, permute
-from paribus.ordering.statistics import context_similarity, mean, packing_statistics
+from paribus.ordering.statistics import context_similarity, packing_statistics
 from support.orders import formula_vectors, write_embeddings
 from support.packings import corpora, held, packed, stream
 
@@ -75,17 +75,3 @@ def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(
     adjacent = [cosine(vectors, a, b) for a, b in itertools.pairwise(ORDER)]
     assert similarity.adjacent == pytest.approx(adjacent)
     assert similarity.along() == pytest.approx(adjacent)
-
-
-def test_similarity_inside_contexts_is_that_of_shuffled_documents_where_the_order_is_random(tmp_path: Path) -> None:
-    """Long documents fill contexts alone, and short ones are alike: inside is above random, and no order did that."""
-    generator = np.random.default_rng(2)
-    long = generator.random(600) < 0.1
-    documents = [[number % 90] * (60 if long[number] else 1) for number in range(600)]
-    vectors = np.zeros((600, 16), dtype=np.float32)
-    vectors[np.arange(600), np.where(long, generator.integers(1, 16, 600), 0)] = 1
-    contexts, shuffled = (packed(documents, generator.permutation(600).tolist(), length=8) for _ in range(2))
-    traversal, embeddings = ShuffledContexts(contexts.count, 0), Embeddings(write_embeddings(tmp_path, vectors))
-    similarity = context_similarity(contexts, shuffled, embeddings, traversal, seed=0)
-    assert mean(similarity.inside) == pytest.approx(mean(similarity.shuffled), abs=0.05)
-    assert mean(similarity.inside) - mean(similarity.random) > 0.3

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 from paribus.config.groups.ordering import TfidfEmbedder
 from paribus.ordering.tfidf import TfidfSvd
@@ -48,16 +47,6 @@ def test_the_commonest_terms_are_kept_and_long_documents_are_cut() -> None:
 
 def embed_both(texts: list[str]) -> np.ndarray:
     return dense_tfidf(texts) @ dense_tfidf(texts).T
-
-
-def test_the_number_of_threads_does_not_change_a_bit() -> None:
-    generator = np.random.default_rng(0)
-    texts = [" ".join(f"word{word}" for word in generator.zipf(1.3, 40) % 3000) for _ in range(2000)]
-    results = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            results.append(embed_tfidf(texts, TfidfEmbedder(dimensions=32)))
-    assert np.array_equal(*results)
 
 
 def test_documents_outside_the_sample_are_projected_on_its_directions() -> None:

@@ -4,7 +4,6 @@ import errno
 import fcntl
 import os
 import re
-import stat
 import subprocess
 from pathlib import Path
 
@@ -170,24 +169,6 @@ def test_a_record_below_the_artefact_is_a_file_like_others(tmp_path: Path) -> No
     assert store.find("corpus", KEY) is not None
     (artifact.path / "inner" / "record.json").write_text("[]", encoding="utf-8")
     assert store.damage("corpus", KEY) == "inner/record.json differs from its digest"
-
-
-@pytest.mark.parametrize(("umask", "file", "directory"), [(0o022, 0o644, 0o755), (0o002, 0o664, 0o775)])
-def test_published_files_have_the_modes_of_the_umask(tmp_path: Path, umask: int, file: int, directory: int) -> None:
-    store = Store(tmp_path)
-    before = os.umask(umask)
-    try:
-        held = store.claim("corpus", KEY)
-        assert held is not None
-        with held:
-            output = store.empty_output(held, "corpus", KEY)
-            (output / "step").mkdir(mode=0o700)
-            (output / "step" / "weights").touch(mode=0o600)
-            artifact = store.publish(held, "corpus", KEY, {"result": {}})
-    finally:
-        os.umask(before)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in artifact.path.rglob("*")}
-    assert modes == {"step": directory, "weights": file, "record.json": file}
 
 
 # Artefacts of which files were removed on purpose: sound, told from damaged ones, and made whole again.

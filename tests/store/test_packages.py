@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from paribus.checks import compose_command
-from paribus.commands.report import explain_differences
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.pipeline.graph import STAGES
@@ -146,20 +144,6 @@ def test_builds_of_faiss_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monk
         "environment.packages.order.faiss-cpu",
         "environment.packages.order.faiss-gpu-cu12",
     ]
-
-
-def test_why_tells_what_differs_and_cannot_change_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    composition, runs = sweep(tmp_path)
-    changed = {"mlflow": "2.0", "python": "3.11.9", "sacrebleu": "2.0"}
-    record(runs, lambda stage, number: changed if number == 1 and stage != "evaluation" else {})
-    assert explain_differences(composition, runs, Console(width=500)) == 0
-    said = capsys.readouterr().out
-    harmless = said[said.index("Differs, but cannot change a number:") :]
-    assert "  mlflow: shows runs and computes nothing\n" in harmless
-    assert "2.0 in " in harmless
-    assert "  python's patch version: " not in harmless
-    assert "  sacrebleu: decides evaluation, finetuning only\n" in harmless
-    assert "Nothing else could change a number: the table may be made." in harmless
 
 
 def test_every_stage_and_every_dependency_has_been_judged() -> None:

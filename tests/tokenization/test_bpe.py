@@ -129,15 +129,6 @@ def test_wordpiece_training_equals_scoring_everything_anew_each_step(words: dict
     assert wordpiece_merges(words, size) == reference_wordpiece(words, "abcd", size)
 
 
-def test_wordpiece_training_on_real_text_equals_scoring_everything_anew(real_data: RealData) -> None:
-    texts = [text[:1500] for text in islice(texts_of(real_data.declarations), 0, 400, 100)]
-    words = count_pretokens(texts, PatternPretokenizer("gpt2"))
-    alphabet = observed_characters(words)
-    training = train_wordpiece(SymbolCorpus.of_characters(words, alphabet), len(alphabet) + 150)
-    listed, letters = {word.decode(): count for word, count in words}, "".join(map(chr, alphabet))
-    assert list(map(tuple, training.merges.tolist())) == reference_wordpiece(listed, letters, len(alphabet) + 150)
-
-
 def test_wordpiece_compares_scores_that_are_equal_as_floats() -> None:
     words = {"ab": 2**52, "a": 1, "cd": 2**52 + 1, "c": 1, "ba": 1}
     assert wordpiece_merges(words, 6) == reference_wordpiece(words, "abcd", 6)

@@ -157,15 +157,6 @@ def test_a_sample_is_the_first_documents(tmp_path: Path, corpus: Path) -> None:
     assert record["documents"] == int((sizes <= 500).sum())
 
 
-def test_the_stage_says_so_when_the_vocabulary_is_smaller_than_was_asked_for(tmp_path: Path, corpus: Path) -> None:
-    for size, smaller in ((30_000, True), (260, False)):
-        stage = context(tmp_path, f"{size}", run_config(tokenizer=BPETokenizer(vocab_size=size)), corpus=corpus)
-        result = build_vocabulary(stage)
-        line = f"the vocabulary has {result['vocab_size']:,} tokens, and tokenizer.vocab_size asks for 30,000: no pair"
-        assert [message.startswith(line) for message in stage.listener.messages] == [True] * smaller  # type: ignore[attr-defined]
-        assert (result["stopped"] == "no_pair_left") == smaller
-
-
 TEXTS = [f"document {number}: " + "naïve words 東京 " * (number % 7) for number in range(60)]
 
 

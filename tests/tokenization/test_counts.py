@@ -11,8 +11,7 @@ import regex
 from paribus.tokenization import counts
 from paribus.tokenization.counts import count_words, sum_counts
 from paribus.tokenization.kernels.layout import PATTERNS as NAMES
-from paribus.tokenization.pretokenize import PATTERNS, PatternPretokenizer, class_table
-from paribus.tokenization.train import count_pretokens
+from paribus.tokenization.pretokenize import PATTERNS, class_table
 from support.real_data import RealData, texts_of
 
 POOL = "  \n\r\t''sdmtlrev abcABC019.,!é\u00a0\u3000世界语文٣½😀👩\u200d🚀\u0301नमस्तेمرحبا"
@@ -59,16 +58,6 @@ def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealD
     expected = reference(texts, name)
     assert counted(texts, name) == expected
     assert counted(texts[::-1], name, threads=2) == expected
-
-
-def test_pieces_of_any_pretokenizer_are_counted() -> None:
-    class Halves:
-        def pieces(self, text: str) -> list[str]:
-            return [text[: len(text) // 2], text[len(text) // 2 :]]
-
-    words = count_pretokens(["ab ab ", "中文", "a"], Halves(), threads=2)
-    assert dict(words) == {b"ab ": 2, "中".encode(): 1, "文".encode(): 1, b"a": 1}
-    assert dict(count_pretokens(["ab ab "], PatternPretokenizer("stripped"))) == {b"ab": 2}
 
 
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:

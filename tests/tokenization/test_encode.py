@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from paribus.errors import DataError
 from paribus.tokenization import Tokenizer, encode
 from paribus.tokenization.encode import Ids, SharedOutput
 from paribus.tokenization.kernels import layout
@@ -56,19 +55,6 @@ def test_an_arrow_array_has_the_ids_of_its_strings() -> None:
         for begin, end in ((0, 7), (2, 5), (1, 2), (3, 3), (6, 7)):
             result, expected = tok.encode_arrow(array[begin:end]), tok.encode_batch(texts[begin:end])
             assert all(np.array_equal(array, of_list) for array, of_list in zip(result, expected, strict=True))
-
-
-@pytest.mark.parametrize("pretokenizer", ["gpt2", "spans"])
-def test_other_data_than_arrow_strings_is_refused_by_name(pretokenizer: str) -> None:
-    tok = Tokenizer.train(["a b a b"], vocab_size=257, pretokenizer=pretokenizer)
-    for texts, message in (
-        (["a"], "not list; encode_batch takes a list of strings"),
-        (pa.chunked_array([["a"], ["b"]]), r"not ChunkedArray; .*`combine_chunks\(\)`"),
-        (pa.array([1, 2]), "not Int64Array"),
-        (pa.array(["a", None, "b", None]), r"text 1 is null \(2 of 4 are\); leave nulls out"),
-    ):
-        with pytest.raises(DataError, match=message):
-            tok.encode_arrow(texts)
 
 
 WORDS = random.Random(4)

@@ -9,7 +9,6 @@ import pytest
 from paribus.tokenization import Tokenizer, statistics
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
 from paribus.tokenization.statistics import (
-    containing,
     corpus_statistics,
     count_ids,
     count_tokens,
@@ -104,15 +103,3 @@ def test_the_share_of_a_token_is_of_all_occurrences_of_tokens_that_contain_it(to
         assert shares[identity] == pytest.approx(int(counts[identity]) / total if total else np.nan, nan_ok=True)
     inside = [entry.bytes for identity, entry in tokens.items() if shares[identity] == 0]
     assert b"zona" in inside or b"izona" in inside
-
-
-def test_tokens_that_contain_another_are_listed_by_frequency(tokenizer: Tokenizer) -> None:
-    counts = count_tokens(tokenizer, WORD_TEXTS).ids
-    tokens = containing(tokenizer, counts, b"zona")
-    assert b" Arizona" in [token.token for token in tokens]
-    assert [token.occurrences for token in tokens] == sorted((token.occurrences for token in tokens), reverse=True)
-    assert sum(token.share for token in tokens) == pytest.approx(1)
-    assert containing(tokenizer, counts, "没有".encode()) == []
-    expected = {entry.bytes: int(counts[place]) for place, entry in entries(tokenizer).items() if counts[place]}
-    every = containing(tokenizer, counts, b"")
-    assert {token.token: token.occurrences for token in every if token.occurrences} == expected

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paribus.errors import ConfigurationError
 from paribus.tokenization.unigram import UnigramTraining, seed_pieces
 from support.trained_words import strings, train_on_words
 
@@ -135,12 +134,3 @@ def test_seeds_are_the_substrings_counted_one_by_one(words: dict[str, int], long
     ordered = [piece for _, piece in sorted(candidates) if around[piece] < counts[piece]]
     seeds = seed_pieces(list(words), list(words.values()), longest, limit)
     assert seeds == [(piece, counts[piece]) for piece in ordered[:limit]]
-
-
-def test_the_share_that_is_pruned_a_round_changes_scores_and_has_bounds() -> None:
-    words = words_of(TEXT)
-    alphabet = alphabet_of(words)
-    slow, fast = (train_on_words(words, alphabet, len(alphabet) + 20, prune=prune) for prune in (0.05, 0.5))
-    assert slow.scores.tolist() != fast.scores.tolist()
-    with pytest.raises(ConfigurationError, match=r"prune: 0.9 is not in 0.05 to 0.5"):
-        train_on_words(words, alphabet, len(alphabet) + 20, prune=0.9)
