@@ -6,24 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare_runs
 from paribus.reporting.compare import compare
-from paribus.reporting.measures import BESIDE
-from paribus.reporting.paper import Paper, Setting, parse_paper, parse_setting
-from paribus.reporting.report import write_report
+from paribus.reporting.paper import Setting, parse_paper, parse_setting
 from paribus.reporting.runs import FinishedRun
-from paribus.reporting.table import measured_columns, paper_numbers, without_number
-from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
-from support.tables import config_of, record, with_texts
+from paribus.reporting.table import paper_numbers, without_number
+from support.experiments import paper_block, with_numbers
+from support.tables import config_of, record
 
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
 LIKE: dict[str, Any] = {"parameters": 490e6, "vocabulary": 32_768, "budget": TOKENS_100B}
@@ -83,19 +78,6 @@ def test_a_run_like_the_paper_s_has_its_number_and_another_is_told_why_not(tmp_p
             assert "tokenizer" in change or reason.endswith(settings), change
         else:
             assert (number, reasons) == (expected, []), change
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Path) -> None:
-    run, table = ours(tmp_path, **LIKE | {"vocabulary": 64_000}), TableConfig(paper=True)
-    report = write_report(
-        [run], title="T", factors=("encoder",), directory=tmp_path / "report", table=table, paper=BLOCK
-    )
-    for name in ("report.html", "report.md", "tables.tex"):
-        text = report.files[name].read_text(encoding="utf-8")
-        assert "No number of the paper stands beside" in text and "[50" not in text, name
-    (cell, *_) = pq.read_table(report.files["report.parquet"]).to_pylist()
-    assert (cell["tasks"], cell["paper"], cell["paper_parameters"]) == ("boolq", None, None)
 
 
 def row(**fields: Any) -> dict[str, Any]:
@@ -227,63 +209,3 @@ def test_the_numbers_and_digits_of_an_experiment_file_are_those_that_were_typed_
     assert {place: text for place, number, text in entered if number < 1e9} == {
         place: text.removeprefix("+").replace("-", "−") for place, text in expected.items() if "e" not in text
     }
-
-
-BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_each_row_of_an_experiment_file_fits_only_a_run_made_like_it(name: str, tmp_path: Path) -> None:
-    block = paper_block(name)
-    paper = parse_paper(block)
-    assert paper.numbers is not None
-    for index, row in enumerate(paper.rows):
-        assert None not in (row.setting.parameters, row.setting.vocabulary)
-        assert row.setting.budget is not None or block["budget"] == "any"
-        place = next(place for place, number in enumerate(paper.numbers[index]) if number is not None)
-        assert published(paper, index, place, tmp_path / str(index)) == paper.numbers[index][place]
-
-
-def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
-    """The number beside a run made like one row of the paper."""
-    row, column, factors = paper.rows[index], paper.columns[place], tuple(paper.rows[index].factors)
-    config = config_of({}) | {name: {"kind": kind} for name, kind in row.factors.items()}
-    config["tokenizer"] = {"kind": row.factors["tokenizer"], "vocab_size": row.setting.vocabulary}
-    config["tokenizer"] |= {"unit": row.setting.unit} if row.setting.unit else {}
-    if budget := row.setting.budget:
-        config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
-    run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
-    run = replace(run, training={**run.training, "parameters": row.setting.parameters})
-    return paper_numbers(paper, compare([run], factors))[0, f"{column.task}/mean"].number
-
-
-ALONE = {"average_as_printed"}
-"""Columns of papers that nothing of ours measures."""
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: str, tmp_path: Path) -> None:
-    paper, table = parse_paper(paper_block(name)), experiment_of(name).table
-    assert table is not None
-    tasks = [column.task for column in paper.columns]
-    texts = [task.removesuffix(":perplexity") for task in tasks if "_concatenated:" in task]
-    measures = [task for task in tasks if task not in ALONE and "_concatenated:" not in task]
-    run = scored(tmp_path, table, measures or ["boolq"])
-    if texts:
-        run = with_texts(run, **{name: [(10.0, 4)] * 30 for text in texts for name in (text, text.partition("_")[0])})
-    comparison = compare([run], ("encoder",), table=replace(table, rows=(), baseline=None))
-    assert measured_columns(paper, comparison) == [task not in ALONE for task in tasks]
-
-
-def scored(root: Path, table: TableConfig, measures: list[str]) -> FinishedRun:
-    """A run with scores of tasks and of those in groups, by the metrics that the table asks of them."""
-    groups, metrics = table.groups or {}, table.metrics or {}
-    tasks = [task for measure in measures for task in groups.get(measure, [measure])]
-    run = record(root, "one", {"encoder": "merge_rank"}, {(task.partition(":")[0], 0): [1, 0] for task in tasks})
-    items = pd.read_parquet(run.scores / "items.parquet")
-    wanted = {(task.partition(":")[0], task.partition(":")[2] or metrics.get(task, "acc")) for task in tasks}
-    wanted |= {(task, metrics[task]) for task, _ in wanted if task in metrics}
-    wanted |= {(task, main) for task, metric in wanted for main, beside in BESIDE.items() if metric == beside}
-    parts = [items[items["task"] == task].assign(metric=metric) for task, metric in sorted(wanted)]
-    pd.concat(parts).to_parquet(run.scores / "items.parquet")
-    return run
