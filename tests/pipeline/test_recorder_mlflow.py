@@ -17,7 +17,6 @@ from paribus.checks import compose_command
 from paribus.commands.report import compare_runs
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
-from paribus.config.groups.evaluation import ExperimentConfig, TableConfig
 from paribus.config.groups.execution import TrackingConfig
 from paribus.pipeline.prepare import describe_sweep, prepare_runs
 from paribus.pipeline.prepared import PreparedRun
@@ -119,46 +118,6 @@ def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
         assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
 
 
-def test_a_run_has_the_same_numbers_whatever_the_table_of_its_experiment(tmp_path: Path) -> None:
-    """The table is no part of a run's identity: the first of several would decide for all."""
-    tables = (
-        None,
-        TableConfig(columns=("boolq", "average")),
-        TableConfig(columns=("both",), groups={"both": ["boolq", "piqa"]}, shots="mean"),
-    )
-    logged = [logged_numbers(tmp_path / str(number), table) for number, table in enumerate(tables)]
-    assert logged[0] == logged[1] == logged[2]
-    assert {"table/boolq/acc/mean", "table/piqa/acc/5_shot", "table/bits_per_byte"} <= logged[0].keys()
-    assert {"table/average", "table/both"} & logged[0].keys() == set()
-
-
-def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
-    """The numbers of the table that a finished run has logged."""
-    _, (run, *_) = sweep(root)
-    config = replace(run.job.config, experiment=ExperimentConfig(name="one", title="One", table=table))
-    finish(replace(run, job=replace(run.job, config=config)), 0, root / "made")
-    return table_of(OutputRoot.of(config).run(run.run_id))
-
-
-def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: Path) -> None:
-    again = tmp_path / "root"
-    shutil.copytree(root, again)
-    composition, runs = sweep(again, tracking=TRACKING)
-    identifier = describe_sweep(composition, runs).id
-    name = "table/longest_first/boolq/acc/mean"
-    before = metrics(again)[identifier]
-    layout = OutputRoot.of(runs[-1].job.config)
-    shutil.rmtree(layout.store.path("evaluation", runs[-1].nodes["evaluation"].key))
-    assert not report(composition, runs)
-    after = metrics(again)[identifier]
-    assert after[name] != before[name]
-    history = [(0, before[name]), (0, after[name])]
-    assert shown_history(again, identifier, name) == history
-    assert not report(composition, runs)
-    assert not any(run.failed for run in sync(again, vars(TRACKING)))
-    assert shown_history(again, identifier, name) == history
-
-
 def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: Path, tmp_path: Path) -> None:
     again = tmp_path / "root"
     shutil.copytree(root, again)
@@ -197,23 +156,3 @@ def table_of(run_directory: Path) -> dict[str, float]:
     events = EventReader(run_directory / "events.jsonl").poll()
     found = {event.fields["name"]: event.fields["value"] for event in events if event.event == "metric"}
     return {name: value for name, value in found.items() if name.startswith("table/")}
-
-
-def test_the_same_command_is_the_same_sweep_whatever_the_order_of_its_runs(root: Path) -> None:
-    composition, runs = sweep(root)
-    turned = [override.replace("0,1", "1,0") for override in SWEEP]
-    other, other_runs = sweep(root, overrides=turned)
-    assert [run.run_id for run in other_runs] != [run.run_id for run in runs]
-    assert describe_sweep(other, other_runs).id == describe_sweep(composition, runs).id
-
-
-def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, float]]:
-    """Steps and values of a metric of the sweep's run."""
-    client = client_of(root)
-    found = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
-    (run,) = (
-        run
-        for run in found
-        if {"paribus.sweep_id": identifier}.items() <= run.data.tags.items() and "paribus.run_id" not in run.data.tags
-    )
-    return [(value.step, value.value) for value in client.get_metric_history(run.info.run_id, name)]

@@ -17,8 +17,6 @@ from paribus.config.compose import Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.pipeline.display import Display
-from paribus.pipeline.failures import failed_before
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
@@ -27,15 +25,12 @@ from paribus.pipeline.records import (
     SWEEP_RECORD,
     find,
     find_run_id,
-    is_reference,
     last_sweep,
     read_run_record,
     read_sweeps,
 )
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.standings import STAGES_FILE, announce, write_stages
-from paribus.store import files
 from paribus.store.artifacts import Store
 from paribus.store.files import RUN_RECORD, FileDigests
 from paribus.tokenization.existing import open_existing
@@ -135,34 +130,6 @@ def test_no_password_of_a_tracker_is_written_down(
     assert "tracking.uri='http://localhost:5000'" in json.loads(text)["overrides"]
 
 
-def test_names_are_told_from_overrides_and_flags() -> None:
-    words = (
-        "last",
-        "0123",
-        "tokenizer-encoder",
-        "seed=1",
-        "+a.b=c d",
-        "~tokenizer",
-        "corpus.paths=[a b]",
-        "--why",
-        "-m",
-    )
-    assert [word for word in words if is_reference(word)] == ["last", "0123", "tokenizer-encoder"]
-
-
-def test_in_the_root_of_a_rerun_which_has_no_sweep_runs_are_named_by_their_start_and_last(tmp_path: Path) -> None:
-    for age, run_id in enumerate(("0123456789abcdef", "0124456789abcdef")):
-        (tmp_path / "runs" / run_id).mkdir(parents=True)
-        written = tmp_path / "runs" / run_id / "run.json"
-        written.write_text("{}", encoding="utf-8")
-        os.utime(written, (1_000_000 + age, 1_000_000 + age))
-    assert find_run_id("0123", tmp_path) == "0123456789abcdef"
-    assert find_run_id("last", tmp_path) == find_run_id("0124456789abcdef", tmp_path) == "0124456789abcdef"
-    for text in ("012", "f"):
-        with pytest.raises(ConfigurationError):
-            find_run_id(text, tmp_path)
-
-
 def cut(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
@@ -252,21 +219,6 @@ def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: Output
     said = {line.split(b'"event": ', 1)[1].decode() for line in lines if line.endswith(b"}") and line.startswith(b"{")}
     parameters = {line for line in before if "parameter" in line or "metric" in line}
     assert parameters <= said
-
-
-@pytest.mark.parametrize("tear", TEARS)
-def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
-    node = run.nodes["corpus"]
-    note = layout.failure(node)
-    note.parent.mkdir(parents=True)
-    failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
-    files.write_json(note, failure)
-    assert failed_before(node, layout) == failure
-    tear(note)
-    assert failed_before(node, layout) is None
-    write_stages(layout, SWEEP, [run])
-    tear(layout.sweep(SWEEP.id) / STAGES_FILE)
-    announce(layout, run.job.config, Display(Console()))
 
 
 @pytest.mark.parametrize("tear", TEARS)
