@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from paribus.commands.tokens_encode import encode_command
-from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 
 
@@ -58,20 +57,3 @@ def test_a_hugging_face_directory_is_read_as_it_is(
     assert run(monkeypatch, b"the mat", str(tmp_path / "exported"), "encoder=longest_first") == 0
     expected = Tokenizer.load(saved).with_encoder("longest_first").encode("the mat")
     assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
-
-
-def test_wrong_arguments_and_input_are_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusals = {
-        (): "name the directory or file of a tokenizer",
-        ("tokenizer=x",): "or give --text TEXT",
-        ("x", "colour=red"): "'colour=red' is not taken here, but encoder",
-        ("x", "seed=1", "seed=2"): "given twice",
-        ("x", "output=picture"): "output: 'picture' is unknown",
-        (str(saved), "encoder=fast"): "encoder: 'fast' is unknown",
-        (str(saved), "encoder=dropout", "probability=often"): "probability=often is no number",
-    }
-    for words, message in refusals.items():
-        with pytest.raises(ConfigurationError, match=message):
-            run(monkeypatch, b"", *words)
-    with pytest.raises(DataError, match="standard input, line 2"):
-        run(monkeypatch, b"ok\n\xff", str(saved))
