@@ -17,6 +17,8 @@ from paribus.config.compose import Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.display import Display
+from paribus.pipeline.failures import failed_before
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
@@ -31,6 +33,8 @@ from paribus.pipeline.records import (
 )
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
+from paribus.pipeline.standings import STAGES_FILE, announce, write_stages
+from paribus.store import files
 from paribus.store.artifacts import Store
 from paribus.store.files import RUN_RECORD, FileDigests
 from paribus.tokenization.existing import open_existing
@@ -219,6 +223,21 @@ def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: Output
     said = {line.split(b'"event": ', 1)[1].decode() for line in lines if line.endswith(b"}") and line.startswith(b"{")}
     parameters = {line for line in before if "parameter" in line or "metric" in line}
     assert parameters <= said
+
+
+@pytest.mark.parametrize("tear", TEARS)
+def test_a_torn_note_or_list_of_stages_hinders_nothing(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
+    node = run.nodes["corpus"]
+    note = layout.failure(node)
+    note.parent.mkdir(parents=True)
+    failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
+    files.write_json(note, failure)
+    assert failed_before(node, layout) == failure
+    tear(note)
+    assert failed_before(node, layout) is None
+    write_stages(layout, SWEEP, [run])
+    tear(layout.sweep(SWEEP.id) / STAGES_FILE)
+    announce(layout, run.job.config, Display(Console()))
 
 
 @pytest.mark.parametrize("tear", TEARS)
