@@ -18,10 +18,12 @@ from paribus.pipeline.failures import Failure
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import LOST, RunRecord, read_state
 from paribus.pipeline.root import OutputRoot
-from paribus.store.claims import Claim, acquire, run_claim
+from paribus.store.claims import Claim, acquire, run_claim, this_process
+from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.sync import close_abandoned, sync
+from paribus.tracking.sync import Follower, close_abandoned, sync
 from support.plans import planned_run, store_record
+from support.tracking_runs import write_run
 
 
 @pytest.fixture
@@ -200,3 +202,37 @@ def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp
         log.end("FINISHED")
     assert not close_abandoned(directory, tmp_path)
     assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
+
+
+def last_beat(claim: Path, ago: float) -> None:
+    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
+    os.utime(claim, (time.time() - ago,) * 2)
+
+
+def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:
+    """Its claim, too, is of a process of which no number says that it is gone: it ends with its lease."""
+    shutil.copy(empty_store, tmp_path)
+    with EventLog(tmp_path / "runs/one/events.jsonl") as log:
+        log.start("one", "one", {"id": "sweep"}, {})
+    earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
+    (tmp_path / "claims").mkdir()
+    claim = run_claim(tmp_path, "one")
+    claim.write_text(json.dumps({"token": "t", "lease": 60.0, **earlier}), encoding="utf-8")
+    last_beat(claim, ago=-600)
+    own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
+    left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
+    left.mkdir(parents=True)
+    request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
+    (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
+    follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
+    deadline = time.monotonic() + 90
+    while not list(own.glob("two.*.answer")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    last_beat(claim, ago=61)
+    # To finish asks for a round of the service at once, which has "one" in it too.
+    assert follower.finish(60).startswith("in MLflow at")
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+    assert not left.exists()
+    assert not claim.exists()

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,9 +70,6 @@ def test_seeds_that_go_on_from_another_checkpoint_than_their_baseline_judge_no_m
     assert not notes_with(comparison, "another checkpoint than the row")
 
 
-# Tokenizers that lose text
-
-
 def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(tmp_path: Path) -> None:
     whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
     comparison = compare([*whole, *rows(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
@@ -111,9 +109,6 @@ def test_a_lossy_tokenizer_is_judged_where_it_gives_back_all_that_is_scored(chan
         assert bool(notes_with(comparison, "lose some of the scored text")) is bool(changed)
 
 
-# Text that trainings have in common
-
-
 def reading(
     root: Path, tokenizer: str, seed: int, readings: Sequence[int], straddling: float | None = None
 ) -> FinishedRun:
@@ -142,3 +137,39 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
     for straddling in (0.03, 0.09):
         runs += [reading(tmp_path, f"{straddling}", 0, first[0], straddling)]
     assert common_text(runs)[0].endswith(" Contexts with text of two stretches of what is shuffled: up to 9.0%.")
+
+
+def dropout(draws: int, epochs: float, packing: str = "pair") -> dict[str, Any]:
+    config = {"encoder": {"kind": "dropout", "draws": draws}, "packing": {"kind": packing}}
+    return {"config": config, "training": {"epochs": epochs}}
+
+
+def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], **more: Any) -> FinishedRun:
+    right = {
+        (task, 0): np.random.default_rng([len(label), seed, index]).random(60) < 0.3 + 0.5 * (label == "unigram")
+        for index, task in enumerate(tasks)
+    }
+    return record(root, f"{label}{seed}", {"tokenizer": label}, right, seed=seed, **more)
+
+
+ARMS = [(label, seed) for label in ("bpe", "unigram") for seed in range(3)]
+
+
+def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp_path: Path) -> None:
+    names = [f"piqa-{item:04d}" for item in range(40)]
+    cut = {"bpe": [], "unigram": names}
+    runs = [
+        accuracies(
+            tmp_path,
+            *arm,
+            ("piqa",),
+            statistics={"heldout": {}, "tasks": {"piqa": {"truncated_items": {"0": cut[arm[0]]}}}},
+        )
+        for arm in ARMS
+    ]
+    comparison = compare(runs, FACTORS)
+    cell = comparison.rows[1].cells["piqa/mean"]
+    assert (cell.p_value, cell.p_adjusted, cell.half_width, cell.best) == (None, None, None, False)
+    assert "piqa 0-shot (20 whose prompt fits every run)" in note(comparison, "No interval, test or bold")
+    (reason,) = summary(comparison).lines
+    assert ": the prompts that fit every run are those of 20 items, and a judgement takes 30." in reason

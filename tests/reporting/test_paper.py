@@ -14,10 +14,10 @@ from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare_runs
 from paribus.reporting.compare import compare
-from paribus.reporting.paper import Setting, parse_paper, parse_setting
+from paribus.reporting.paper import Paper, Setting, parse_paper, parse_setting
 from paribus.reporting.runs import FinishedRun
 from paribus.reporting.table import paper_numbers, without_number
-from support.experiments import paper_block, with_numbers
+from support.experiments import of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record
 
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
@@ -123,8 +123,6 @@ def test_a_malformed_block_is_refused_before_anything_runs(verb: str, tmp_path: 
     assert not (tmp_path / "root/runs").exists()
 
 
-# The experiment files: their numbers are those of the papers, as they were typed a second time
-
 TABLES = {
     f"{path.stem}/{name}": table
     for path in sorted((Path(__file__).resolve().parents[1] / "data" / "papers").glob("*.yaml"))
@@ -167,8 +165,6 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "Entropy Only": {"pretokenizer": "spans_entropy"},
 }
 """What a paper calls a row, and the choices that it is here."""
-
-
 Place = tuple[frozenset[tuple[str, str]], Setting, str]
 """The choices of a model, what it was trained with, and the heading of a column."""
 
@@ -209,3 +205,33 @@ def test_the_numbers_and_digits_of_an_experiment_file_are_those_that_were_typed_
     assert {place: text for place, number, text in entered if number < 1e9} == {
         place: text.removeprefix("+").replace("-", "−") for place, text in expected.items() if "e" not in text
     }
+
+
+"""What a paper calls a row, and the choices that it is here."""
+"""The choices of a model, what it was trained with, and the heading of a column."""
+BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_each_row_of_an_experiment_file_fits_only_a_run_made_like_it(name: str, tmp_path: Path) -> None:
+    block = paper_block(name)
+    paper = parse_paper(block)
+    assert paper.numbers is not None
+    for index, row in enumerate(paper.rows):
+        assert None not in (row.setting.parameters, row.setting.vocabulary)
+        assert row.setting.budget is not None or block["budget"] == "any"
+        place = next(place for place, number in enumerate(paper.numbers[index]) if number is not None)
+        assert published(paper, index, place, tmp_path / str(index)) == paper.numbers[index][place]
+
+
+def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
+    """The number beside a run made like one row of the paper."""
+    row, column, factors = paper.rows[index], paper.columns[place], tuple(paper.rows[index].factors)
+    config = config_of({}) | {name: {"kind": kind} for name, kind in row.factors.items()}
+    config["tokenizer"] = {"kind": row.factors["tokenizer"], "vocab_size": row.setting.vocabulary}
+    config["tokenizer"] |= {"unit": row.setting.unit} if row.setting.unit else {}
+    if budget := row.setting.budget:
+        config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
+    run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
+    run = replace(run, training={**run.training, "parameters": row.setting.parameters})
+    return paper_numbers(paper, compare([run], factors))[0, f"{column.task}/mean"].number

@@ -28,9 +28,6 @@ def lines(root: Path, shifts: Mapping[str, Sequence[float]], missing: Sequence[M
     return summary(compare(rows(root, shifts), FACTORS, missing)).lines
 
 
-# One factor
-
-
 def test_the_better_and_the_worse_row_are_named_and_what_is_open(tmp_path: Path) -> None:
     apart, alike = lines(tmp_path / "worse", {"bpe": STEADY, "alike": STEADY[::-1], "apart": APART})
     assert apart.startswith("tokenizer: apart is worse than bpe: +0.499 bits per byte (+0.49")
@@ -68,8 +65,6 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
     assert [row.labels for row in between.rows] == [("alike",), ("bpe",), ("apart",)]
     assert between.rows[2].cells[KEY].p_adjusted is not None
 
-
-# Effects of factors, from scores alone
 
 LABELS = [(one, two) for one in ("a", "b") for two in ("x", "y")]
 STANDARD = {"first": "a", "second": "x"}
@@ -176,9 +171,6 @@ def test_factors_without_effect_are_rarely_called_significant() -> None:
     assert np.mean([any(each) for each in wrong]) < limit
 
 
-# The head of a table of two factors
-
-
 WHOLE = {
     ("bpe", "merge_rank"): 0.0,
     ("bpe", "longest_first"): -0.1,
@@ -264,3 +256,17 @@ def test_rows_with_little_common_text_show_no_effect_of_the_factor(comparison: C
     assert "share only" not in little["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]
     assert findings(replace(comparison, common_text=enough)) == findings(comparison)
+
+
+"""More bits per byte of the held-out documents, by tokenizer and encoder."""
+
+
+def test_other_quantities_that_differ_by_a_quarter_are_named_with_their_remedy(tmp_path: Path) -> None:
+    runs = [
+        replace(run, training={**run.training, "text_bytes": 1_000, "parameters": 1_000 * scale})
+        for run, scale in ((run, 4 if run.factors["tokenizer"] == "bpe" else 1) for run in factorial(tmp_path))
+    ]
+    texts = {name: finding.text for name, finding in findings(head(runs)).items()}
+    also = "; also different: parameters ×0.25 (model.match=total would make them equal)"
+    assert also in texts["scaffold_bpe"]
+    assert "also different" not in texts["longest_first"] + texts["scaffold_bpelongest_first"]

@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,14 @@ def test_a_follower_whose_process_was_killed_starts_another(root: Path) -> None:
     os.kill(read_object_if_any(state)["pid"], signal.SIGKILL)
     assert follower.finish(60).startswith("in MLflow at")
     assert steps_shown(destination.uri) == {"one": STEPS}
+
+
+def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:
+    with closing(socket.create_server(("localhost", 0))) as server:
+        tracking = TrackingConfig(kind="mlflow", uri=f"http://localhost:{server.getsockname()[1]}")
+        for name in ("one", "two"):
+            follower = Follower(tmp_path / "runs" / name, tracking, tmp_path)
+            write_run(tmp_path, name)
+            begin = time.monotonic()
+            assert "no answer" in follower.finish(4)
+            assert time.monotonic() - begin < 5.5

@@ -2,10 +2,12 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.sync import main, sync
 from support import logged_run
 from support.logged_run import METRICS, PARAMETERS, TAGS, value
-from support.tracking_servers import MlflowServer, PostgreSQL, free_port, mlflow_server, postgresql
+from support.tracking_servers import MlflowServer, PostgreSQL, free_port, mlflow_server, postgresql, wait_for
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -153,3 +155,42 @@ def test_an_exposed_server_needs_a_password_and_names(tmp_path: Path) -> None:
         assert done.returncode in (64, 65, 66), settings
         assert reason in done.stderr and PASSWORD not in done.stderr, settings
         assert not (tmp_path / "server.db").exists()
+
+
+@pytest.mark.slow
+def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: Path) -> None:
+    runs, steps = 8, 2_500
+    roots = [tmp_path / f"root-{number}" for number in range(runs)]
+    database = tmp_path / "shared.db"
+    (tmp_path / "gate").touch()
+    processes = start_runs(roots, steps, tmp_path / "gate", f"sqlite:///{database}")
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, outputs
+    for root in roots:
+        assert main([f"root={root}", f"tracking.uri=sqlite:///{database}", "tracking.patience=300"]) == 0
+
+    def query(text: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(database)) as connection:
+            return list(connection.execute(text))
+
+    assert query("PRAGMA integrity_check") == [("ok",)]
+    assert_everything_is_there_once(query, runs, steps)
+
+
+@pytest.fixture
+def tracker(tmp_path: Path) -> Iterator[str]:
+    pytest.importorskip("flask_wtf", reason="needs mlflow[auth], of the extra `server`")
+    password_file = tmp_path / "password"
+    password_file.write_text(PASSWORD + "\n", encoding="utf-8")
+    port = str(free_port())
+    environment = environment_of(tmp_path, MLFLOW_PORT=port, MLFLOW_ADMIN_PASSWORD_FILE=str(password_file))
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen([DOCKER / "tracker"], env=environment, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", server)
+        assert PASSWORD.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert PASSWORD.encode() not in (tmp_path / "server.log").read_bytes()
