@@ -1,18 +1,13 @@
 """What the command line says about itself: help, `paribus explain` and what a shell completes."""
 
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import VERBS, main
-from paribus.commands.explain import SCRIPTS, complete, explain
+from paribus.commands.explain import complete, explain
 from paribus.commands.verbs import EXAMPLES, verb_help
 from paribus.config.arguments import VERB_FLAGS, groups, options, parse
 from paribus.config.explain import fields_of
@@ -29,16 +24,6 @@ def test_each_verb_has_a_help_with_its_flags_and_three_examples(verb: str, capsy
     assert len(set(commands)) >= 3
     flags = VERB_FLAGS.get(verb, ())
     assert [flag for flag in flags if f"  {flag} " not in printed or f"[{flag}" not in printed] == []
-
-
-def test_a_help_without_a_configuration_imports_no_hydra() -> None:
-    code = (
-        "import sys\nfrom paribus.cli import main\n"
-        "for verb in ('run', 'plan', 'report'): assert main([verb, '--help']) == 0\n"
-        "print({'hydra', 'omegaconf', 'yaml'} & {name.split('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("set()\n")
 
 
 def test_the_help_of_run_names_every_option_of_every_group() -> None:
@@ -65,19 +50,6 @@ def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:
     assert "tokenizer=bpe|scaffold_bpe|wordpiece|unigram|words" in explain("tokenizer.vocab_size")
     assert "execution: " in explain("root")
     assert "default: paribus_runs" in explain("root")
-
-
-def test_a_field_that_a_scale_decides_says_what_each_scale_sets() -> None:
-    explained = explain("training.global_batch")
-    assert "training=adamw sets ${scale.global_batch} (scale=demo: 4, " in explained and "scale=tiny: 8)" in explained
-    assert "default" not in explained
-    bundled = explain("scale.global_batch")
-    assert "execution" not in bundled and "decide results" in bundled and "scale=demo sets 4" in bundled
-
-
-def test_the_help_of_a_path_is_its_explanation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--help=model.layers"]) == 0
-    assert capsys.readouterr().out.strip() == explain("model.layers")
 
 
 def test_every_group_option_and_field_is_explained() -> None:
@@ -121,37 +93,3 @@ def test_a_line_is_completed() -> None:
     assert {line: complete(line) for line in completions} == completions
     assert [name.strip() for name in complete("paribus ")] == list(VERBS)
     assert main(["explain", "--completion", "tcsh"]) == 2
-
-
-@pytest.fixture
-def shells(tmp_path: Path) -> dict[str, str]:
-    """An environment in which a shell finds this paribus."""
-    program = tmp_path / "paribus"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m paribus "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("paribus run -m seed=0,1 tokenizer=bpe,sc", "bpe,scaffold_bpe"),
-        ("paribus pl", "plan "),
-    ],
-)
-def test_bash_completes_as_printed(line: str, found: str, shells: dict[str, str]) -> None:
-    typed = f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}"
-    script = f'{SCRIPTS["bash"]}\n{typed}\n_paribus\nprintf "%s|" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=shells)
-    assert done.stdout.split("|")[0] == found
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-@pytest.mark.parametrize(
-    ("words", "found"), [("paribus pl", "plan "), ("paribus run tokenizer=sc", "tokenizer=scaffold_bpe")]
-)
-def test_zsh_completes_as_printed(words: str, found: str, shells: dict[str, str]) -> None:
-    stand_ins = "compdef() { }\ncompadd() { shift 4; print -rn -- $1 }\n"
-    script = f"{stand_ins}{SCRIPTS['zsh']}\nwords=({words}) CURRENT={len(words.split())}\n_paribus"
-    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, env=shells)
-    assert done.stdout == found

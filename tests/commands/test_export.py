@@ -15,10 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import paribus.tokenization.export  # noqa: F401, lets AutoTokenizer read what tokenizer.json does not hold
 from paribus.cli import main
-from paribus.commands.export import METRIC_WORDS, Origin, model_card, pad_token, score_table, score_words
-from paribus.config.explain import summaries
-from paribus.config.metrics import PREFERRED
-from paribus.reporting.measures import METRICS
+from paribus.commands.export import Origin, model_card, pad_token
 from paribus.tokenization import Tokenizer
 from support.command_line import run_of, trained
 
@@ -199,32 +196,6 @@ def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys
     assert main(["export", run_of(Path("copy"), BPE), "mine", "root=copy"]) == 1
     assert "model.safetensors differs from its digest" in capsys.readouterr().err
     assert not Path("mine").exists()
-
-
-def test_a_score_is_told_in_words() -> None:
-    words = {
-        "eval/boolq/5shot/acc": "boolq, 5-shot, accuracy",
-        "eval/boolq/0shot/acc_norm": "boolq, 0-shot, accuracy, by log-probability a character",
-        "eval/qmsum/0shot/rougeL": "qmsum, 0-shot, ROUGE-L",
-        "eval/bits_per_byte": "bits per byte, held-out text",
-        "eval/heldout_clean/bits_per_byte": "bits per byte, held-out text that is unlike all training text",
-        "eval/wikitext/bits_per_byte": "bits per byte, wikitext",
-        "another/number": "another/number",
-    }
-    assert {logged: score_words(logged) for logged in words} == words
-    assert set(METRIC_WORDS) | set(PREFERRED) <= set(METRICS)
-
-
-def test_the_table_of_scores_has_bytes_per_token_and_explains_our_task() -> None:
-    scores = {"eval/continuation/0shot/acc": 0.5, "text/bytes_per_token": 2.0, "text/entropy": 1.0}
-    lines = list(score_table(scores))
-    assert "| bytes per token, held-out text | 2 |" in lines and len(lines) == 7
-    assert any(line.startswith("`continuation` asks which of four texts") for line in lines)
-    assert not any("`continuation`" in line for line in score_table({"eval/boolq/0shot/acc": 0.5}))
-
-
-def test_a_summary_goes_on_after_the_names_of_authors() -> None:
-    assert summaries("encoder")["dropout"].startswith("BPE-dropout (Provilkov et al. ")
 
 
 @pytest.mark.parametrize("step", [10, 20])

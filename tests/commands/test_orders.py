@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -55,18 +54,6 @@ def test_statistics_say_which_orderings_put_related_documents_into_a_context(ord
     assert {row["documents"] for name, row in found.items() if name != "in_context_released"} == {
         found["standard"]["documents"]
     }
-
-
-def test_every_picture_and_table_is_written_and_no_model_is_trained(ordered: Path) -> None:
-    (text,) = (ordered / "paribus_runs/orders").glob("*/statistics.md")
-    content = text.read_text(encoding="utf-8")
-    pictures = re.findall(r"\((plots/\w+\.svg)\)", content)
-    assert len(pictures) == 3
-    assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
-    assert all(f"| {name} |" in content for name in ORDERINGS.split(","))
-    stages = {path.name for path in (ordered / "paribus_runs/artifacts").iterdir()}
-    assert {"training", "evaluation", "tasks"} & stages == set()
-    assert {"contexts", "context_statistics"} <= stages
 
 
 def check_readings(artifacts: Path) -> None:

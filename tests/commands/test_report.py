@@ -4,10 +4,9 @@ import csv
 import io
 import json
 import re
-import shlex
 from itertools import permutations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas
 import pytest
@@ -18,9 +17,8 @@ from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands import report
 from paribus.commands import run as run_verb
-from paribus.commands.report import VERB_OF_STAGE, report_command
+from paribus.commands.report import report_command
 from paribus.config.arguments import parse
-from paribus.config.groups.execution import RunStage
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.prepare import prepare_runs
 from support.command_line import OVERRIDES, SWEEP
@@ -138,19 +136,6 @@ def test_another_table_leaves_the_report_of_the_sweep_as_it_is(root: Path, name:
     assert {event["event"] for event in more} <= {"start", "artifact", "end"}
 
 
-def test_the_table_of_an_experiment_file_leaves_the_report_of_the_sweep_as_it_is(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine/experiment").mkdir(parents=True)
-    text = "# @package _global_\nexperiment: {title: Mine}\n"
-    (tmp_path / "mine/experiment/a.yaml").write_text(text, encoding="utf-8")
-    ask(root, *RECORDED)
-    (own,) = root.glob("reports/*")
-    before = contents(own)
-    ask(root, *RECORDED, "--config-dir", f"{tmp_path}/mine", "experiment=a")
-    assert contents(own) == before
-    (beside,) = (path for path in root.glob("reports/*") if path != own)
-    assert "Mine" in (beside / "report.md").read_text(encoding="utf-8")
-
-
 def test_the_table_that_a_sweep_was_given_with_is_its_own_and_changes_no_run(tmp_path: Path, undrawn: None) -> None:
     root = tmp_path / "root"
     _, runs = record_command(parse([*RECORDED, f"root={root}", PRIMARY]))
@@ -162,39 +147,6 @@ def test_the_table_that_a_sweep_was_given_with_is_its_own_and_changes_no_run(tmp
     assert "-table-" not in own.name
     without = prepare_runs(compose_command(parse([*RECORDED, f"root={root}"])))
     assert [run.run_id for run in runs] == [run.run_id for run in without]
-
-
-WORDS = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none", "tokenizer=bpe,bytes")
-
-
-@pytest.mark.parametrize(
-    ("until", "verb"), [("vocabulary", "tokens statistics"), ("tokens", "tokens statistics"), ("contexts", "orders")]
-)
-@pytest.mark.usefixtures("beside_text")
-def test_a_report_up_to_a_stage_before_training_names_the_verb_that_has_a_table(
-    until: str, verb: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "-m", *WORDS, f"until={until}"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    message, _, typed = line.partition("; the table of what is there then: ")
-    assert message == f"paribus report: until={until} ends before the models that a report compares"
-    assert shlex.split(typed) == ["paribus", *verb.split(), "-m", *WORDS]
-    assert main([*verb.split(), "--cfg", "job", *WORDS[:4]]) == 0
-
-
-@pytest.mark.usefixtures("beside_text", "undrawn")
-def test_a_report_of_finished_runs_up_to_an_earlier_stage_is_made_and_names_that_verb(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "-m", *WORDS, "until=training"]) == 2
-    assert "no finished run was found to report" in capsys.readouterr().err
-    finished_sweep(tmp_path / "made", "-m", "seed=0,1")
-    seeds = [*WORDS[:4], "seed=0,1"]
-    assert main(["report", "-m", *seeds, "until=tokens"]) == 0
-    printed = capsys.readouterr().out
-    assert "the table of what is there then: paribus tokens statistics -m scale=tiny" in printed
-    assert "report: " in printed
-    assert VERB_OF_STAGE.keys() <= set(get_args(RunStage))
 
 
 TOKENIZERS = ["-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "tokenizer=bpe,bytes"]
@@ -231,13 +183,3 @@ def test_a_report_that_fails_leaves_the_sweep_a_success(tmp_path: Path, monkeypa
     assert done == "2 of 2 runs done already"
     assert [line.split()[1:] for line in runs] == [["bpe"], ["bytes"]]
     assert failure.startswith("no table: KeyError:") and "report.log" in failure
-
-
-@pytest.mark.usefixtures("broken")
-def test_a_log_that_cannot_be_written_is_no_second_failure(tmp_path: Path) -> None:
-    composition = compose_command(parse([*TOKENIZERS, f"root={tmp_path}"]))
-    (tmp_path / "sweeps").write_text("no directory", encoding="utf-8")
-    console = Console(file=io.StringIO(), width=200)
-    report.show_table(composition, prepare_runs(composition), console)
-    printed = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "no table:" in printed and "its traceback could not be written" in printed

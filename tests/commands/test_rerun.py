@@ -18,16 +18,12 @@ from paribus.checks import compose_command
 from paribus.cli import main
 from paribus.commands.rerun import (
     CODE_FILE,
-    HELP,
-    MOST_ENTRIES,
     Match,
     Mismatch,
     _artefact_table,
     _number_lines,
     _result_words,
-    causes_of_other_keys,
     match,
-    rerun_command,
 )
 from paribus.config.arguments import parse
 from paribus.config.groups.training import TrainingConfig
@@ -38,7 +34,6 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
-from paribus.pipeline.records import read_run_record
 from paribus.pipeline.results import environment_changes
 from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import Store
@@ -138,20 +133,6 @@ def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: N
     found = match(node, publish(tmp_path / "one", node, {"bits": 1.0}), Store(tmp_path / "two"))
     assert not found.identical
     assert (found.again, list(_number_lines(found))) == (None, [])
-
-
-def test_wrong_words_are_refused(tmp_path: Path) -> None:
-    assert "1 some differ or were not made" in HELP
-    refusals = {
-        ("a", "b"): "one run, by",
-        (): "one run, by",
-        ("--scores", f"root={tmp_path}"): r"'--scores' is not taken here, but root=\.\.\., training\.device=",
-        ("a", "rot=x"): r"'rot=x' is not taken here, .*; did you mean root=x\?",
-        ("a", f"root={tmp_path}"): "no run 'a' below",
-    }
-    for words, message in refusals.items():
-        with pytest.raises(ConfigurationError, match=message):
-            rerun_command(list(words), Console(file=io.StringIO()))
 
 
 def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_configured_to_do(tmp_path: Path) -> None:
@@ -335,12 +316,6 @@ def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(reruns: Reruns) ->
     assert len({*reruns.roots}) == 5
 
 
-def test_a_rerun_that_left_no_record_is_not_continued(reruns: Reruns) -> None:
-    (reruns.root / "reruns" / f"{reruns.run.run_id}-empty").mkdir(parents=True)
-    reruns.again()
-    assert not reruns.roots[0].endswith("-empty")
-
-
 def test_a_rerun_begun_by_other_code_or_packages_is_not_continued(
     reruns: Reruns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -386,14 +361,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
     return found
 
 
-def causes(run: PreparedRun) -> Sequence[str]:
-    config = run.job.config
-    root = OutputRoot.of(config)
-    record = read_run_record(root.run(run.run_id))
-    assert record is not None
-    return list(causes_of_other_keys(record, config, build_graph(config, root.cache)))
-
-
 def test_files_that_are_gone_are_a_refusal(
     run: PreparedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -413,34 +380,3 @@ def test_the_file_that_changed_is_named_wherever_it_stands(
     (line,) = [line for line in capsys.readouterr().err.splitlines() if FILES in line]
     assert line.count("a_file_of_the_corpus_17.txt") == 2
     assert line.count("a_file_of_the_corpus") == 2
-
-
-def test_a_file_more_or_less_is_absent_on_one_side(run: PreparedRun, tmp_path: Path) -> None:
-    def sides() -> tuple[str, str]:
-        (line,) = [line for line in causes(run) if FILES in line]
-        assert "a_file_of_the_corpus_04" not in line
-        before, _, now = line.partition(", here ")
-        return before, now
-
-    (tmp_path / "new.txt").write_text("new", encoding="utf-8")
-    before, now = sides()
-    assert before.endswith(" absent") and "new.txt 3 " in now
-    (tmp_path / "new.txt").unlink()
-    (tmp_path / "a_file_of_the_corpus_03.txt").unlink()
-    before, now = sides()
-    assert "a_file_of_the_corpus_03.txt 6 " in before and now == "absent"
-
-
-def test_many_changed_files_are_named_in_part_and_the_rest_counted(run: PreparedRun, tmp_path: Path) -> None:
-    for path in tmp_path.glob("*.txt"):
-        path.write_text("other text", encoding="utf-8")
-    (line,) = [line for line in causes(run) if FILES in line]
-    assert line.count("a_file_of_the_corpus") == 2 * MOST_ENTRIES
-    assert line.count(f", {20 - MOST_ENTRIES} more") == 2
-
-
-def test_a_field_that_is_no_list_is_shown_as_it_is(run: PreparedRun) -> None:
-    config = run.job.config
-    other = dataclasses.replace(config, training=dataclasses.replace(config.training, learning_rate=0.5))
-    lines = causes(dataclasses.replace(run, job=dataclasses.replace(run.job, config=other)))
-    assert lines == [f"training.learning_rate {config.training.learning_rate}, here 0.5"]

@@ -29,41 +29,6 @@ def test_the_last_sweep_and_a_run_by_its_beginning_are_shown(
     assert [run.run_id in shown for run in runs] == [False, True]
 
 
-def test_a_run_is_found_also_where_the_table_of_its_sweep_names_factors(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = "+experiment.table={baseline:{tokenizer:bpe},rows:[tokenizer]}"
-    _, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1", table)
-    assert main(["status", runs[3].run_id, "root=root"]) == 1
-    shown = capsys.readouterr().out
-    assert [run.run_id in shown for run in runs] == [False, False, False, True]
-
-
-def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", "root=nothing"]) == 2
-    assert capsys.readouterr().err.endswith("nothing has run there; name the root with root=...\n")
-    identifier, runs = record(tmp_path / "root", "seed=1")
-    directory = tmp_path / "root/runs" / runs[0].run_id
-    directory.mkdir(parents=True)
-    (directory / "run.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "root/sweeps" / identifier / "sweep.json").write_text('{"id": ', encoding="utf-8")
-    for name in ([], ["last"]):
-        assert main(["report", *name, "root=root"]) == 2
-        printed = capsys.readouterr().err
-        assert "no sweep.json there says what its runs are called; give the overrides that made them" in printed
-        assert "nothing has run" not in printed
-
-
-def test_a_report_without_arguments_is_that_of_the_last_sweep(capsys: pytest.CaptureFixture[str]) -> None:
-    identifier, _ = record(Path("root").resolve(), "-m", "tokenizer=bpe,scaffold_bpe")
-    assert main(["report", "root=root"]) == 2
-    printed = capsys.readouterr()
-    assert printed.out.startswith(f"{identifier}  sweep tokenizer, 2 runs")
-    assert "not started" in printed.err
-
-
 def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "root", "seed=1")
     (tmp_path / "root").rename(tmp_path / "moved")
@@ -88,15 +53,6 @@ def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytes
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
     assert main(["status", "last"]) == 1
     assert "1 of its runs would be others now" in capsys.readouterr().out
-
-
-def test_overrides_are_composed_as_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, other = record(tmp_path / "other", "seed=2")
-    _, recorded = record(tmp_path / "paribus_runs", "seed=1")
-    assert main(["status", *OVERRIDES, "seed=2"]) == 1
-    shown = capsys.readouterr().out
-    assert other[0].run_id in shown
-    assert recorded[0].run_id not in shown
 
 
 @pytest.mark.parametrize("text", [None, "another text"], ids=["gone", "changed"])

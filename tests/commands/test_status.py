@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from paribus.cli import main
-from paribus.commands.status import sweep_state
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
 from support.recorded_sweeps import finished_sweep, record
@@ -24,22 +23,6 @@ def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert main(["status", "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
-
-
-def test_a_sweep_is_listed_with_its_runs_below(
-    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(["status"]) == 0
-    heading, sweep, *below = capsys.readouterr().out.splitlines()
-    assert len(below) == 2
-    assert heading.split() == ["name", "id", "state", "bits/byte", "scores", "age"]
-    assert sweep.startswith("tokenizer ")
-    assert "done 2/2" in sweep
-    assert [(line.split()[0], line.split()[1]) for line in below] == [
-        ("bpe", runs[0].run_id[:8]),
-        ("scaffold_bpe", runs[1].run_id[:8]),
-    ]
 
 
 def test_states_are_told_apart(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,36 +67,3 @@ def test_a_run_whose_artefact_is_gone_is_incomplete(
     shutil.rmtree(OutputRoot.of(runs[0].job.config).store.path(node.name, node.key))
     states = {run["id"]: run["state"] for run in listed(capsys)["runs"]}
     assert (states[runs[0].run_id], states[runs[1].run_id]) == ("incomplete", "done")
-
-
-def test_a_run_of_two_sweeps_is_listed_once_below_the_newest(
-    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
-) -> None:
-    newest, _ = record(Path("paribus_runs").resolve(), "-m", "tokenizer=bpe", "seed=0,1")
-    document = listed(capsys)
-    assert document["sweeps"][0]["id"] == newest
-    run = next(run for run in document["runs"] if run["id"] == runs[0].run_id)
-    assert len(run["sweeps"]) == 2
-    assert main(["status"]) == 0
-    assert capsys.readouterr().out.count(runs[0].run_id[:8]) == 1
-
-
-def test_an_empty_root_says_how_to_name_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["status"]) == 0
-    assert "nothing has run below" in capsys.readouterr().out
-    assert main(["status", "--jsn"]) == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_state_of_a_sweep_follows_from_its_runs() -> None:
-    states = {
-        ("done", "done"): "done",
-        ("done", "not started"): "partly",
-        ("done", "failed", "running"): "running",
-        ("done", "failed", "not started"): "failed",
-        ("not started", "not started"): "not started",
-    }
-    assert {runs: sweep_state(list(runs)) for runs in states} == states

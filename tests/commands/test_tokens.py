@@ -1,15 +1,16 @@
-"""`paribus tokens statistics` and `tokens encode --text`: several tokenizers without a model."""
+"""`paribus tokens statistics` and `tokens encode`: several tokenizers without a model, and one of standard input."""
 
 import csv
-import re
+import io
+import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from paribus.cli import main
-from paribus.commands.tokens import USAGE
-from paribus.commands.tokens_encode import token_text
+from paribus.commands.tokens_encode import encode_command, token_text
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.segmentation import tokenizer_scores
 from paribus.pipeline.graph import STAGES
@@ -138,23 +139,6 @@ def test_held_out_text_is_encoded_with_all_merges_as_models_are_scored(own: Path
     assert float(dropped["bytes_per_token"]) < float(plain["bytes_per_token"])
 
 
-def test_tables_and_pictures_are_written_and_no_model_is_trained(compared: Path) -> None:
-    (text,) = (compared / "paribus_runs/tokens").glob("*/statistics.md")
-    content = text.read_text(encoding="utf-8")
-    pictures = [text.parent / name for name in re.findall(r"\((plots/\w+\.svg)\)", content)]
-    names = {"token_lengths", "token_frequencies", "own_shares", "vocabulary_overlap"}
-    assert {picture.stem for picture in pictures} == names
-    assert all(picture.stat().st_size > 5000 for picture in pictures)
-    assert "1-3 characters" in content
-    stages = {path.name for path in (compared / "paribus_runs/artifacts").iterdir()}
-    assert stages - {"claims", "partial", "verified"} == {"corpus", "vocabulary", "tokens", "tasks", "token_statistics"}
-
-
-def test_configurations_of_the_same_tokens_are_one_row(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table_of(own, "-m", "budget.tokens=1M,2M", *OPTIONS, *BPE)
-    assert "2 configurations have 1 different tokens: those alike are one row" in capsys.readouterr().out
-
-
 def test_an_arm_that_fails_leaves_the_table_of_the_others(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = (*OPTIONS, *BPE, "tokenizer.unit=character")
     assert main(["tokens", "statistics", "-m", "tokenizer.vocab_size=400,270", *sizes]) == 1
@@ -174,34 +158,6 @@ def test_asked_again_nothing_is_made_and_runs_share_what_was(own: Path) -> None:
     assert after == before
 
 
-def test_the_artefacts_of_a_table_can_go_once_its_directory_has_gone(
-    own: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (own / "paribus_runs/runs").mkdir()
-    names = [name for name in STAGES if (own / "paribus_runs/artifacts" / name).is_dir()]
-    artifacts = {path for name in names for path in (own / "paribus_runs/artifacts" / name).iterdir()}
-    vocabularies = {path for path in artifacts if path.parent.name == "vocabulary"}
-    assert main(["clean"]) == 0
-    assert "nothing can be removed" in capsys.readouterr().out
-    shutil.rmtree(own / "paribus_runs/tokens")
-    assert main(["clean", "--yes"]) == 0
-    assert f"artefacts that no record names ({len(artifacts - vocabularies)})" in capsys.readouterr().out
-    assert {path for path in artifacts if path.exists()} == vocabularies != set()
-
-
-def test_the_tokens_that_contain_another_add_up(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tokens", "statistics", "--containing", "er", *OPTIONS, *BPE]) == 0
-    printed = capsys.readouterr().out
-    assert "tokens contain 'er'" in printed
-    shares = [float(share) for share in re.findall(r"^ +([\d.]+) %", printed, re.MULTILINE)]
-    assert sum(shares) == pytest.approx(100, abs=0.3)
-    line = re.search(r"([\d,]+)  '(.+)'", printed)
-    counts = count_tokens(tokenizers(own)["bpe", "merge_rank"], texts(own, "train")).ids
-    assert line and int(line[1].replace(",", "")) in counts.tolist()
-    assert main(["tokens", "statistics", "--containing", "--", *OPTIONS, *BPE]) == 0
-    assert "no token contains '--'" in capsys.readouterr().out
-
-
 def test_a_text_is_shown_in_the_tokens_of_each_arm(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tokens", "encode", "--text", "silt and\n", *SWEEP, *OPTIONS]) == 0
     printed = capsys.readouterr().out
@@ -215,32 +171,52 @@ def test_a_text_is_shown_in_the_tokens_of_each_arm(own: Path, capsys: pytest.Cap
     assert {token: token_text(token) for token in shown} == shown
 
 
-def test_wrong_actions_and_flags_are_refused_before_anything_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+# Standard input
+
+
+class Input(io.TextIOWrapper):
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content), encoding="utf-8")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    Tokenizer.train(["the cat sat on the mat"] * 3, vocab_size=264).save(tmp_path / "tokenizer")
+    return tmp_path / "tokenizer"
+
+
+def encode(monkeypatch: pytest.MonkeyPatch, content: bytes, *argv: str) -> int:
+    monkeypatch.setattr(sys, "stdin", Input(content))
+    return encode_command(list(argv))
+
+
+def test_ids_tokens_and_statistics_are_written(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_corpus(tmp_path)
-    (tmp_path / "conf/experiment").mkdir(parents=True)
-    text = "# @package _global_\nexperiment: {title: T, table: {baseline: {arm: words}}}\n"
-    (tmp_path / "conf/experiment/mine.yaml").write_text(text, encoding="utf-8")
-    one = "take one configuration, not 2"
-    refusals = {
-        ("sstatistics",): "unknown action 'sstatistics'; known: statistics, encode, entropy",
-        ("statistics", "--containing"): "--containing needs a text after it",
-        ("encode", "--text"): "--text needs a text after it",
-        ("entropy", "--text", "a", "pretokenizer=spans"): "--text is for pretokenizer=predictive_entropy",
-        ("entropy", "-m", *OVERRIDES, "tokenizer=bpe,bytes"): one,
-        ("entropy", *OVERRIDES, "pretokenizer=gpt2"): "pretokenizer.kind: 'gpt2' uses no entropy; give",
-        ("statistics", "--containing", "a", "-m", *OVERRIDES, "tokenizer=bpe,bytes"): one,
-        ("statistics", "tokeniser=bpe"): "tokeniser",
-        ("statistics", "--config-dir", "conf", "-m", "experiment=mine", "arm=bpe,unigram", *OVERRIDES): (
-            "experiment.table.baseline: no row has arm: words; rows: bpe; unigram"
-        ),
-    }
-    for words, message in refusals.items():
-        assert main(["tokens", *words]) == 2, words
-        assert message in capsys.readouterr().err, words
-    assert not list(tmp_path.glob("paribus_runs/artifacts/*/*/record.json"))
-    for words, status in ((("--help",), 0), ((), 2)):
-        assert main(["tokens", *words]) == status
-        assert capsys.readouterr().out == USAGE
+    assert encode(monkeypatch, b"the cat\n", str(saved)) == 0
+    expected = Tokenizer.load(saved).encode("the cat\n").tolist()
+    assert capsys.readouterr().out == " ".join(map(str, expected)) + "\n"
+    artefact = saved.parent
+    assert encode(monkeypatch, "é\n".encode(), str(artefact), "output=tokens", "encoder=longest_first") == 0
+    assert capsys.readouterr().out == '\\xc3\n\\xa9\n"\\n"\n'
+    encode(monkeypatch, b"the cat", str(saved), "output=statistics")
+    assert json.loads(capsys.readouterr().out)["bytes"] == 7
+
+
+def test_every_setting_of_an_encoder_is_an_option(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok = Tokenizer.load(saved)
+    options = ["encoder=dropout", "probability=0.5", "seed=3"]
+    encode(monkeypatch, b"the cat sat on the mat", str(saved), *options)
+    expected = tok.with_encoder("dropout", dropout=0.5, seed=3).encode("the cat sat on the mat")
+    assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
+
+
+def test_a_hugging_face_directory_is_read_as_it_is(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Tokenizer.load(saved).to_huggingface().save_pretrained(tmp_path / "exported")
+    assert encode(monkeypatch, b"the mat", str(tmp_path / "exported"), "encoder=longest_first") == 0
+    expected = Tokenizer.load(saved).with_encoder("longest_first").encode("the mat")
+    assert capsys.readouterr().out.split() == [str(identity) for identity in expected]

@@ -105,19 +105,3 @@ def test_the_entropy_along_lines_is_that_of_the_pretokenizer_and_no_corpus_is_re
     assert "".join(re.findall(rf">([{re.escape(SENTENCE)}])<", svg)) == "".join(lines)
     assert not (here / "paribus_runs/artifacts").exists()
     assert made_of(directory_of(printed)) == []
-
-
-def test_a_text_without_a_line_or_a_directory_without_a_model_is_refused(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save_bert_style_model(here / "model")
-    (here / "empty").mkdir()
-    refusals = [
-        ([], "model", 2, "give --text TEXT"),
-        (["--text", "\n\n"], "model", 2, "give --text TEXT"),
-        (["--text", SENTENCE], "empty", 1, "no model directory"),
-    ]
-    for text, model, status, message in refusals:
-        words = ["tokens", "entropy", *text, "pretokenizer=predictive_entropy", f"pretokenizer.model={model}"]
-        assert main(words) == status
-        assert message in " ".join(capsys.readouterr().err.split())

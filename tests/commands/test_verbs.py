@@ -61,15 +61,6 @@ def test_the_keys_are_those_that_are_documented(capsys: pytest.CaptureFixture[st
         assert {frozenset(inner) for inner in printed[name]} == {frozenset(documented(f"status of a root: {name}"))}
 
 
-def test_a_status_tells_what_has_run_and_what_has_not(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document("status", capsys)
-    assert (found["done"], {run["state"] for run in found["runs"]}) == (True, {"done"})
-    assert all(stage["there"] for run in found["runs"] for stage in run["stages"].values())
-    assert main(["status", "--json", "-m", *OVERRIDES, "seed=0,9"]) == 1
-    more = json.loads(capsys.readouterr().out)
-    assert [(run["state"], run["made"]) for run in more["runs"]] == [("done", True), ("not started", False)]
-
-
 def test_a_report_has_the_numbers_of_its_files(capsys: pytest.CaptureFixture[str]) -> None:
     found = document("report", capsys)
     assert [list(row["factors"].values()) for row in found["rows"]] == [["0.001"], ["0.002"]]
@@ -84,15 +75,6 @@ def test_a_report_that_lacks_runs_says_which_and_exits_with_one(capsys: pytest.C
     found = document("report", capsys, "-m", *OVERRIDES, "training.learning_rate=0.001,0.002", "seed=0,2", status=1)
     reasons = [(run["factors"]["training.learning_rate"], run["reason"]) for run in found["missing"]]
     assert reasons == [("0.001", "seed 2: not started"), ("0.002", "seed 2: not started")]
-
-
-def test_a_plan_says_what_is_left_and_which_figures_are_estimated(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document("plan", capsys)
-    assert found["left"]["trainings"] == len(found["runs"]) == 2
-    states = {stage["name"]: stage["state"] for stage in found["stages"]}
-    assert set(states.values()) == {"missing"}
-    assert found["runs"][0]["estimated"]
-    assert set(found["runs"][0]["estimated"]) <= set(found["runs"][0])
 
 
 def test_errors_go_to_standard_error_with_their_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,26 +93,6 @@ def test_all_that_an_unfinished_run_made_alone_goes_where_it_is_named(runs: list
     assert (root().run(runs[0].run_id) / "run.json").is_file()
 
 
-def test_a_failed_sweep_goes_whole_with_its_sizes_shown_first(
-    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
-) -> None:
-    for run in runs:
-        change_record(run, status="failed")
-    names = [run.run_id for run in runs]
-    made = own_of(runs[0], []) | own_of(runs[1], [])
-    assert main(["clean"]) == 0
-    shown = capsys.readouterr().out
-    assert "nothing can be removed" in shown and all(name in shown for name in names)
-    assert main(["clean", *names]) == 0
-    assert f"those stopped by `until` included ({len(made)})" in capsys.readouterr().out
-    assert all(root().store.find(*place) for place in made)
-    assert main(["clean", *names, "--yes"]) == 0
-    assert "removed " in capsys.readouterr().out
-    assert not any(root().store.find(*place) for place in made)
-    assert main(["clean", *names]) == 0
-    assert "nothing can be removed" in capsys.readouterr().out
-
-
 def test_artefacts_that_a_run_may_still_need_stay(runs: list[PreparedRun]) -> None:
     """A run that failed early has the keys of all its stages on record."""
     change_record(runs[0], status="failed")
@@ -231,20 +211,6 @@ def test_nothing_goes_where_other_roots_may_use_the_artefacts(runs: list[Prepare
         path.symlink_to(Path("elsewhere").resolve())
     with pytest.raises(ConfigurationError, match="other roots may use these artefacts"):
         Cleaning.of(root())
-
-
-def test_names_and_flags_that_cannot_be_cleaned_are_refused(
-    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
-) -> None:
-    refusals = {
-        ("nothing",): "no run or sweep 'nothing'",
-        ("--yess",): "--yess is no flag of paribus clean; known: --yes, --verify",
-        ("root=elsewhere",): "is no output root",
-        ("last", "--verify"): "give it alone",
-    }
-    for words, message in refusals.items():
-        assert main(["clean", *words]) == 2
-        assert message in capsys.readouterr().err, words
 
 
 def test_verifying_finds_damage_and_sets_it_aside(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,20 +8,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from paribus.config.groups.ordering import TransformersEmbedder
 from paribus.engine.processes import OOM_SCORE
 from paribus.pipeline import execute
 from paribus.pipeline.execute import Child, Job, start_child
-from paribus.pipeline.graph import STAGES
 from paribus.stage import ChannelListener
 from paribus.store.provenance import Code, loaded_code
-from support.run_config import run_config
 
 STAND_IN = """
 import json, os, signal, sys, time, weakref
@@ -149,29 +145,6 @@ def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: An
     assert third.wait() == 5
 
 
-def test_an_error_while_a_child_begins_leaves_no_process_behind(begin: Any, tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("import time; time.sleep(60)", encoding="utf-8")
-    first, _ = begin()
-    first.wait()
-
-    def check() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        begin(imports=["slow"], check=check)
-    assert gone(server_of(first))
-
-
-def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        child, reported = begin()
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert reported["hangup"] and reported["asked"]
-    assert child.wait() == 0
-
-
 def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
     other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
     child, reported = begin(fields={"code": vars(other)})
@@ -201,25 +174,6 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
     assert all(map(gone, numbers))
 
 
-@pytest.mark.slow
-def test_imports_of_the_server_start_no_thread_and_open_no_device() -> None:
-    modules = sorted({module for stage in STAGES.values() for module in stage.imports})
-    code = (
-        f"import importlib, threading\nfor name in {modules!r}: importlib.import_module(name)\n"
-        "import torch\nprint(threading.active_count(), torch.cuda.is_initialized())"
-    )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == ["1", "False"]
-    assert "paribus.training.train" in modules
-
-
-def test_every_stage_is_forked_unless_it_may_ask_a_network() -> None:
-    assert [stage.name for stage in STAGES.values() if not stage.imports] == []
-    hub = TransformersEmbedder(path="org/encoder", revision="0" * 40)
-    assert STAGES["embeddings"].online(run_config(embedder=hub))
-    assert not STAGES["embeddings"].online(run_config())
-
-
 class Gone:
     """A listener whose terminal is closed: what is written to it fails."""
 
@@ -227,21 +181,6 @@ class Gone:
         raise OSError(5, "Input/output error")
 
     metric = message = progress
-
-
-def test_a_second_signal_at_once_is_no_further_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal that is closed sends two signals."""
-    heard: list[object] = []
-
-    def listen(channel: object, listener: object, check: object, *, ignored: object) -> None:
-        heard.append(ignored)
-        if len(heard) == 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(execute, "_listen", listen)
-    ended = SimpleNamespace(poll=lambda: 0)
-    execute._ask_to_end(ended, None, Gone(), 5.0)  # type: ignore[arg-type]
-    assert heard == [(OSError,), (OSError,)]
 
 
 def test_a_lost_terminal_ends_a_stage_unless_it_is_ending() -> None:

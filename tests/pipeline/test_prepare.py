@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from paribus.checks import compose_command
-from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig, ScrollsFinetuning
 from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
-from paribus.config.groups.model import ContinuedStart
 from paribus.config.groups.ordering import MiniLMEmbedder, NearestOrdering, NeighboursConfig
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
@@ -20,10 +18,9 @@ from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.pipeline import devices
 from paribus.pipeline.devices import Devices
-from paribus.pipeline.graph import build_graph, needed_for
+from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import (
     COMMANDS_OF_SLURM,
-    check_launcher,
     check_root_and_launcher,
     describe_sweep,
     prepare_runs,
@@ -33,9 +30,7 @@ from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.run import JobFunction
 from paribus.store.provenance import loaded_code
-from paribus.training import fit
 from support.drivers import list_gpus
-from support.finished_runs import finish
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config
 
@@ -61,16 +56,6 @@ def prepared(root: Path | str, *overrides: str) -> list[PreparedRun]:
     return prepare_runs(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
 
 
-def test_a_plan_says_of_a_root_what_run_says_as_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [*BASE, "root=/proc/nope"]
-    assert main(["plan", *arguments]) == 1
-    planned = "".join(capsys.readouterr().out.splitlines()[-1:])
-    assert main(["run", *arguments]) == 2
-    (refused,) = capsys.readouterr().err.splitlines()
-    assert refused.startswith("paribus run: root: '/proc/nope' cannot hold an output root (")
-    assert planned == f"paribus run could not begin: {refused.removeprefix('paribus run: ')}"
-
-
 def test_slurm_takes_jobs_only_where_its_commands_are(commands: Callable[..., None], tmp_path: Path) -> None:
     for here, absent in (
         ((), "srun and sbatch are not here"),
@@ -81,17 +66,6 @@ def test_slurm_takes_jobs_only_where_its_commands_are(commands: Callable[..., No
         problems = dict(check_root_and_launcher(prepared(tmp_path / "root", *SLURM)))
         assert list(problems) == (["hydra/launcher"] if absent else [])
         assert absent in problems.get("hydra/launcher", "")
-
-
-def test_a_finished_run_needs_neither_a_launcher_nor_room(
-    commands: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands()
-    (run,) = prepared(tmp_path / "root", *SLURM[2:])
-    assert len(list(check_launcher([run]))) == 1
-    finish(run, 0, tmp_path / "made")
-    monkeypatch.setattr(OutputRoot, "unwritable", lambda self: "cannot hold an output root")
-    assert list(check_root_and_launcher([run])) == []
 
 
 def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
@@ -203,35 +177,6 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     assert (tmp_path / "locks").exists() == bool(visible)
 
 
-def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
-    monkeypatch.setattr(devices, "visible_devices", lambda: 3)
-    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
-    cases = {(None, 2): "0,1", (None, 0): "0,1,2", (None, 8): "0,1,2", (1, 8): "0", (0, 1): "0,1,2", (3, 1): "0,1,2"}
-    for (processes, trained), visible in cases.items():
-        scores = {
-            "evaluation": EvaluationConfig(processes=processes),
-            "finetuning": ScrollsFinetuning(processes=processes),
-        }
-        config = run_config(root=str(tmp_path), engine=engine, **scores, **training(device="auto", processes=trained))
-        for stage in ("evaluation", "finetuning"):
-            with devices.reserve_gpus(stage, config, print) as environment:
-                assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS, (processes, trained)
-
-
-@pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])
-def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
-    device: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fit.shutil, "which", lambda name: None)
-    problems = found(tmp_path, 1, **training(device=device, compile="always"))
-    assert list(problems) == ["training.compile"]
-    assert compiler in problems["training.compile"]
-    assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
-
-
 def test_a_finished_stage_needs_no_device(tmp_path: Path) -> None:
     run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
     assert len(list(Devices(lambda: 0).check(run.job.config, run.nodes))) == 1
@@ -285,23 +230,3 @@ def test_a_job_refuses_first_where_its_machine_lacks_the_device(tmp_path: Path, 
     assert record["failure"]["class"] == "configuration"
     assert record["failure"]["message"].startswith("training.device: cuda is asked for")
     assert not any((layout.path / "artifacts").glob("*/*/record.json"))
-
-
-def test_devices_and_stores_that_no_machine_has_are_refused_also_in_a_plan(tmp_path: Path) -> None:
-    refusals = {
-        "training.device=tpu": "training.device: 'tpu' is no device; known: auto, cpu, cuda, and cuda:N",
-        "evaluation.device=cuda:": "evaluation.device: 'cuda:' is no device",
-        "tracking.uri=ftp://x": "tracking.uri: 'ftp://x' is no store that MLflow 3 opens",
-    }
-    for override, message in refusals.items():
-        command = parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}/root", override], "plan")
-        with pytest.raises(ConfigurationError, match=message):
-            prepare_runs(compose_command(command), tolerate_missing=True)
-    assert not (tmp_path / "root/runs").exists()
-
-
-def test_a_first_training_by_itself_is_judged_as_a_training(tmp_path: Path) -> None:
-    config = run_config(root=str(tmp_path), start=ContinuedStart(tokens=1000), **training(nodes=2, nodes_by="slurm"))
-    nodes = build_graph(config, tmp_path / "cache", tolerate_missing=True)
-    alone = needed_for(nodes, "first_training")
-    assert "training" not in alone and "training.nodes" in dict(Devices(lambda: 0).check(config, alone))

@@ -1,102 +1,192 @@
-"""What a tracker's list of runs has of a run: its name among others, who gave it, and its scores."""
+"""What a tracker has of a run, and that every cell of a table is a metric of its sweep and of the runs it averages."""
 
 import getpass
-import hashlib
 import io
 import json
 import shlex
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from paribus.config.groups.execution import SweepConfig
+from paribus.checks import compose_command
+from paribus.commands.report import compare_runs
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition
+from paribus.config.groups.execution import SweepConfig, TrackingConfig
 from paribus.pipeline import prepared
-from paribus.pipeline.display import Display
+from paribus.pipeline.prepare import describe_sweep, prepare_runs
+from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord, table_numbers
-from paribus.pipeline.records import read_sweeps
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import perform
-from paribus.store import files
+from paribus.reporting.compare import logged_row_name
 from paribus.store.artifacts import read_record, write_record
-from paribus.store.provenance import built_from, git_state, loaded_code
+from paribus.store.provenance import built_from, git_state
+from paribus.tracking.events import EventLog, EventReader
+from paribus.tracking.mlflow import mlflow_environment
+from paribus.tracking.sync import sync
+from support.finished_runs import finish
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
 
-pytestmark = pytest.mark.usefixtures("beside_text")
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
+PARTS = {"": "value"} | {
+    f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_adjusted")
+}
+TRACKING, NO_TRACKING = TrackingConfig(kind="mlflow", patience=60.0), TrackingConfig(kind="none")
+
+
+@pytest.fixture(scope="module")
+def root(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output root with six finished runs, their report, and all of it in MLflow."""
+    found = tmp_path_factory.mktemp("root")
+    shutil.copy(empty_store, found)
+    composition, runs = sweep(found)
+    for number, run in enumerate(runs):
+        finish(run, number, found / "made")
+    assert report(composition, runs)
+    assert not any(run.failed for run in sync(found, vars(TRACKING)))
+    return found
+
+
+@cache
+def composed(overrides: tuple[str, ...]) -> Composition:
+    return compose_command(parse([*overrides, "tracking=none"]))
+
+
+def sweep(
+    root: Path, *more: str, overrides: Sequence[str] = SWEEP, tracking: TrackingConfig = NO_TRACKING
+) -> tuple[Composition, list[PreparedRun]]:
+    """The sweep below a root; without a tracker, a report starts no process that imports MLflow to send it."""
+    found = composed((*overrides, *more))
+    placed = [replace(job, config=replace(job.config, root=str(root), tracking=tracking)) for job in found.jobs]
+    composition = replace(found, jobs=tuple(placed))
+    return composition, prepare_runs(composition)
+
+
+def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:
+    return compare_runs(composition, runs, Console(file=io.StringIO()))
+
+
+def client_of(root: Path) -> Any:
+    with mlflow_environment():
+        from mlflow import MlflowClient
+
+        return MlflowClient(f"sqlite:///{root}/mlflow.db")
+
+
+def metrics(root: Path) -> dict[str, dict[str, float]]:
+    """The latest values of each run by its id, of a sweep by its sweep's."""
+    client = client_of(root)
+    runs = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+    return {run.data.tags.get("paribus.run_id") or run.data.tags["paribus.sweep_id"]: run.data.metrics for run in runs}
+
+
+def cells(root: Path) -> list[dict[str, Any]]:
+    (path,) = root.glob("reports/*/report.parquet")
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found
+
+
+def name_of(cell: dict[str, Any]) -> str:
+    task = " " not in (cell["tasks"] or " ") and "/" in cell["measure"]
+    return f"{cell['tasks']}/{cell['metric']}/{cell['measure'].rpartition('/')[2]}" if task else cell["measure"]
+
+
+def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -> None:
+    composition, runs = sweep(root)
+    shown = metrics(root)[describe_sweep(composition, runs).id]
+    wanted = {
+        f"table/{logged_row_name([cell['encoder']])}/{name_of(cell)}{part}": cell[field]
+        for cell in cells(root)
+        for part, field in PARTS.items()
+        if cell[field] is not None
+    }
+    assert len([name for name in wanted if name.endswith("/p_adjusted")]) == 1
+    assert {name: shown[name] for name in wanted} == wanted
+
+
+def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
+    shown = metrics(root)
+    for cell in cells(root):
+        names = [name_of(cell)]
+        if cell["measure"] == "average":
+            names = [f"{task}/{cell['metric']}/mean" for task in cell["tasks"].split(" ")]
+            assert len(names) == 2
+        own = [shown[run]["table/" + name] for run in cell["run_ids"].split() for name in names]
+        assert len(own) == 3 * len(names)
+        assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
+
+
+def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    before = metrics(again)[run.run_id]
+    shutil.rmtree(OutputRoot.of(run.job.config).store.path("evaluation", run.nodes["evaluation"].key))
+    finish(run, 17, again / "made_again")
+    assert not any(run.failed for run in sync(again, vars(TRACKING)))
+    after = metrics(again)[run.run_id]
+    fresh = tmp_path / "fresh"
+    _, (same_run, *_) = sweep(fresh)
+    finish(same_run, 17, fresh / "made")
+    wanted = table_of(OutputRoot.of(same_run.job.config).run(same_run.run_id))
+    assert {name: after[name] for name in wanted} == wanted
+    assert {name for name in wanted if before[name] != after[name]} >= {"table/boolq/acc/mean", "table/bits_per_byte"}
+
+
+def test_numbers_that_a_run_has_no_longer_do_not_pass_for_current(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    layout = OutputRoot.of(run.job.config)
+    with EventLog(layout.run(run.run_id) / "events.jsonl") as events:
+        events.metric("table/gone/acc/mean", 0.5, 125)
+        events.metric("table/boolq/acc/mean", 0.5, 500)
+    wanted = metrics(again)[run.run_id]["table/boolq/acc/mean"]
+    finish(run, 0, again / "made_again")
+    assert not any(run.failed for run in sync(again, vars(TRACKING)))
+    after = metrics(again)[run.run_id]
+    assert after["table/boolq/acc/mean"] == wanted
+    assert np.isnan(after["table/gone/acc/mean"])
+
+
+def table_of(run_directory: Path) -> dict[str, float]:
+    """The numbers of the table that the log of a run says last."""
+    events = EventReader(run_directory / "events.jsonl").poll()
+    found = {event.fields["name"]: event.fields["value"] for event in events if event.event == "metric"}
+    return {name: value for name, value in found.items() if name.startswith("table/")}
+
 
 ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
 
 
-def events(root: Path, *words: str) -> list[dict[str, Any]]:
-    """What the log of the last run of a command says after it began, as its job begins it."""
-    sweep, runs = record(root, *words)
+@pytest.mark.usefixtures("beside_text")
+def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    sweep, runs = record(root, *ARMS)
     sweep_config = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
     config = replace(runs[-1].job.config, sweep=sweep_config)
     recorder = RunRecord(config, runs[-1].nodes, OutputRoot.of(config))
     recorder.events.close()
     lines = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def tags(log: list[dict[str, Any]]) -> dict[str, str]:
-    return {event["name"]: event["value"] for event in log if event["event"] == "tag"}
-
-
-def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path) -> None:
-    names = {ARMS: "scaffold_bpe seed=1", ("seed=1",): "bpe-merge_rank-standard-seed1"}
-    for words, name in names.items():
-        (start,) = [event for event in events(tmp_path / "root", *words) if event["event"] == "start"]
-        assert start["name"] == name
-
-
-def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path) -> None:
-    names = {
-        ("-m", "arm=bpe,lbpe", "seed=0,1"): "lbpe seed=1  bpe-longest_first-standard-seed1",
-        ("-m", "pretokenizer=spans_1,spans_3"): "spans_3  bpe-merge_rank-standard-spans_3-seed0",
-        ("encoder=longest_first",): "bpe-longest_first-standard-seed0",
-    }
-    for words, name in names.items():
-        identifier, runs = record(tmp_path / "root", *words)
-        sweep = SweepConfig(id=identifier, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
-        config = replace(runs[-1].job.config, sweep=sweep)
-        console = Console(file=io.StringIO(), width=200)
-        files.write_text(OutputRoot.of(config).stop_mark(sweep), "so that nothing is made")
-        assert perform(config, Display(console), loaded_code()) is None
-        first = console.file.getvalue().splitlines()[0]  # type: ignore[attr-defined]
-        assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
-
-
-def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    found = tags(events(root, *ARMS))
-    assert shlex.split(found["paribus.command"]) == ["paribus", "run", "-m", *OVERRIDES, f"root={root}", *ARMS[1:]]
-    assert found["mlflow.user"] == getpass.getuser()
+    tags = {event["name"]: event["value"] for event in map(json.loads, lines) if event["event"] == "tag"}
+    assert shlex.split(tags["paribus.command"]) == ["paribus", "run", "-m", *OVERRIDES, f"root={root}", *ARMS[1:]]
+    assert tags["mlflow.user"] == getpass.getuser()
     git = git_state(Path(prepared.__file__)) or built_from() or {}
-    assert found.get("mlflow.source.git.commit") == git.get("commit")
-    assert ("mlflow.source.git.dirty" in found) == bool(git.get("diff") or git.get("changes"))
+    assert tags.get("mlflow.source.git.commit") == git.get("commit")
+    assert ("mlflow.source.git.dirty" in tags) == bool(git.get("diff") or git.get("changes"))
 
 
-def test_a_run_has_its_sweep_and_the_held_out_text_that_it_is_scored_on(tmp_path: Path) -> None:
-    runs = finished_sweep(tmp_path / "made", *ARMS, texts={"heldout.jsonl": '{"id": "a", "text": "b"}\n'})
-    (sweep,) = read_sweeps(Path("paribus_runs"))
-    sweep_config = SweepConfig(id=sweep.id, name=sweep.name, invocation="1", jobs=len(runs))
-    found = []
-    for run in runs:
-        recorder = RunRecord(replace(run.job.config, sweep=sweep_config), run.nodes, OutputRoot.of(run.job.config))
-        recorder.finish(None)
-        log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
-        found.append(tags([json.loads(line) for line in log]))
-    assert {each["paribus.sweep"] for each in found} == {f"{sweep.name} {sweep.id}"}
-    content = hashlib.sha256(b'{"id": "a", "text": "b"}\n').hexdigest()
-    assert {each["paribus.heldout"] for each in found} == {content[:12]}
-
-
-def test_the_same_command_again_tells_nothing_again(tmp_path: Path) -> None:
-    assert events(tmp_path / "root", *ARMS) == events(tmp_path / "root", *ARMS)
-
-
+@pytest.mark.usefixtures("beside_text")
 def test_scores_are_among_the_numbers_that_a_finished_run_logs_at_its_last_step(tmp_path: Path) -> None:
     (run,) = finished_sweep(tmp_path / "made", "seed=1")
     store, node = OutputRoot.of(run.job.config).store, run.nodes["evaluation"]

@@ -27,7 +27,6 @@ from paribus.pipeline.records import (
     SWEEP_RECORD,
     find,
     find_run_id,
-    is_reference,
     last_sweep,
     read_run_record,
     read_sweeps,
@@ -133,34 +132,6 @@ def test_no_password_of_a_tracker_is_written_down(
     text = (tmp_path / "sweeps" / identifier / SWEEP_RECORD).read_text(encoding="utf-8")
     assert "secret-word" not in text
     assert "tracking.uri='http://localhost:5000'" in json.loads(text)["overrides"]
-
-
-def test_names_are_told_from_overrides_and_flags() -> None:
-    words = (
-        "last",
-        "0123",
-        "tokenizer-encoder",
-        "seed=1",
-        "+a.b=c d",
-        "~tokenizer",
-        "corpus.paths=[a b]",
-        "--why",
-        "-m",
-    )
-    assert [word for word in words if is_reference(word)] == ["last", "0123", "tokenizer-encoder"]
-
-
-def test_in_the_root_of_a_rerun_which_has_no_sweep_runs_are_named_by_their_start_and_last(tmp_path: Path) -> None:
-    for age, run_id in enumerate(("0123456789abcdef", "0124456789abcdef")):
-        (tmp_path / "runs" / run_id).mkdir(parents=True)
-        written = tmp_path / "runs" / run_id / "run.json"
-        written.write_text("{}", encoding="utf-8")
-        os.utime(written, (1_000_000 + age, 1_000_000 + age))
-    assert find_run_id("0123", tmp_path) == "0123456789abcdef"
-    assert find_run_id("last", tmp_path) == find_run_id("0124456789abcdef", tmp_path) == "0124456789abcdef"
-    for text in ("012", "f"):
-        with pytest.raises(ConfigurationError):
-            find_run_id(text, tmp_path)
 
 
 def cut(path: Path) -> None:

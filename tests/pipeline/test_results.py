@@ -21,7 +21,6 @@ from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.store.claims import acquire
 from paribus.store.files import RUN_RECORD
 
 
@@ -42,10 +41,6 @@ def reason(run: PreparedRun) -> str:
     return missing.reason
 
 
-def test_a_run_that_nobody_started_is_not_started(run: PreparedRun) -> None:
-    assert reason(run) == "seed 0: not started"
-
-
 def test_a_run_whose_files_are_missing_is_unknown_and_names_them(tmp_path: Path) -> None:
     overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/gone.txt]", f"root={tmp_path}/root"]
     (run,) = prepare_runs(compose_command(parse(overrides)), tolerate_missing=True)
@@ -58,23 +53,6 @@ def test_a_run_whose_files_are_missing_is_unknown_and_names_them(tmp_path: Path)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "unknown" in printed and "gone.txt" in printed
     assert "not started" not in printed and run.run_id not in printed
-
-
-def test_a_running_run_says_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
-    stages = len(begun(run)["code_versions"])
-    held = acquire(OutputRoot.of(run.job.config).run_claim(run.run_id), 30.0)
-    assert held is not None
-    with held:
-        assert "seed 0: still running: started 20" in reason(run)
-        assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
-
-
-def test_a_run_with_a_damaged_record_names_its_file(run: PreparedRun) -> None:
-    begun(run)
-    path = OutputRoot.of(run.job.config).run(run.run_id) / RUN_RECORD
-    for content in ("", "{", "[]", '{"status": "done"}'):
-        path.write_text(content)
-        assert str(path) in reason(run) and "of another version of paribus, or damaged" in reason(run), content
 
 
 def test_a_run_of_another_version_is_named_with_its_stages(run: PreparedRun) -> None:
@@ -102,12 +80,6 @@ def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(run: Pre
 
 
 LOG = Path("stage.log")
-
-
-def test_a_process_that_somebody_stopped_alone_is_a_failure_of_this_run_alone() -> None:
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        with pytest.raises(InfrastructureError, match=f"died without a word: {number.name}"):
-            _conclude(None, -number, LOG, memory_kills=0)
 
 
 def test_a_run_is_interrupted_where_the_whole_job_is_stopped() -> None:

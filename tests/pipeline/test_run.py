@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,18 +13,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.commands.status import show_failures
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError
 from paribus.pipeline import run as running
 from paribus.pipeline import source_files
 from paribus.pipeline.display import Display
-from paribus.pipeline.graph import build_graph
 from paribus.pipeline.recorder import RunRecord, read_state
 from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import JobFunction, RunListener, StageRunner, perform
+from paribus.pipeline.run import JobFunction, RunListener, StageRunner
 from paribus.pipeline.source_files import SourceFiles
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import State
@@ -271,29 +268,6 @@ def test_a_failure_that_may_pass_is_tried_again_and_a_full_disk_is_not(
     with pytest.raises(type(error)):
         stages(run).ensure(node)
     assert len(tried) == tries
-
-
-def test_a_shared_stage_fails_and_is_told_once(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(job: dict[str, Any]) -> None:
-        raise DataError("line 3 is no JSON")
-
-    tried = run_stages_here(monkeypatch, fails)
-    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=8)
-    states, console = {}, Console(record=True, width=200, file=io.StringIO())
-    for seed in range(8):
-        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
-        config = replace(run.job.config, sweep=sweep)
-        nodes = build_graph(config, OutputRoot.of(config).cache)
-        perform(config, Display(console), loaded_code())
-        states[f"seed {seed}"] = read_state(OutputRoot.of(config), PreparedRun(replace(run.job, config=config), nodes))
-    show_failures(states, console)
-    printed = console.export_text()
-    assert tried == ["corpus"]
-    assert {state.failure.message for state in states.values() if state.failure} == {"line 3 is no JSON"}
-    assert printed.count("line 3 is no JSON") == 2
-    assert (
-        "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in printed
-    )
 
 
 def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

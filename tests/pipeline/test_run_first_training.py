@@ -171,11 +171,3 @@ def test_too_long_a_first_training_is_refused(tmp_path: Path) -> None:
             continue
         with pytest.raises(ConfigurationError, match=rf"^{re.escape(path)}: "):
             prepare_runs(compose_command(parse(overrides)))
-
-
-def test_checkpoints_in_the_first_training_are_counted_also_where_steps_are_not_known(tmp_path: Path) -> None:
-    amounts = ("budget=equal_text", "budget.text=100KB", "start.text=50KB", "evaluation.last_checkpoints=8")
-    training = ("training.checkpoints=10", "training.keep_checkpoints=10")
-    words = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *amounts, *training)
-    with pytest.raises(ConfigurationError, match=r"the first 3 would stand .*; take 5 or less"):
-        prepare_runs(compose_command(parse(words)))

@@ -179,28 +179,6 @@ def events(root: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-def last_beat(claim: Path, ago: float) -> None:
-    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
-    os.utime(claim, (time.time() - ago,) * 2)
-
-
-def test_mlflow_shows_a_killed_run_and_its_sweep_as_failed(tmp_path: Path, empty_store: Path) -> None:
-    shutil.copy(empty_store, tmp_path)
-    process = running(tmp_path, "mlflow")
-    deadline = time.monotonic() + 90
-    while statuses(tmp_path / "mlflow.db").get("one") != "RUNNING":
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    process.kill()
-    process.wait()
-    while statuses(tmp_path / "mlflow.db") != {"one": "FAILED", "sweep": "FAILED"}:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    failure = next(event for event in events(tmp_path) if event["event"] == "tag")
-    assert failure["name"] == "paribus.failure"
-    assert str(failure["value"]).startswith("infrastructure: ")
-
-
 def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
     shutil.copy(empty_store, tmp_path)
     process = running(tmp_path, "none")
@@ -224,6 +202,11 @@ def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp
         log.end("FINISHED")
     assert not close_abandoned(directory, tmp_path)
     assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
+
+
+def last_beat(claim: Path, ago: float) -> None:
+    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
+    os.utime(claim, (time.time() - ago,) * 2)
 
 
 def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:

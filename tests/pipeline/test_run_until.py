@@ -16,7 +16,6 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.pipeline import run as running
 from paribus.pipeline.display import Display
-from paribus.pipeline.graph import needed_for
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import is_done, read_state
 from paribus.pipeline.root import OutputRoot
@@ -75,15 +74,6 @@ def stopped_after(run: PreparedRun) -> list[str | None]:
     return [event["value"] for event in events(run) if event.get("name") == "paribus.stopped_after"]
 
 
-def test_a_stage_needs_what_leads_to_it_alone(run: PreparedRun) -> None:
-    assert set(needed_for(run.nodes, "contexts")) == BEFORE_TRAINING
-    assert set(needed_for(run.nodes, "prompts")) == {"corpus", "vocabulary", "tokens", "tasks", "prompts"}
-    assert list(needed_for(run.nodes, None)) == list(run.nodes)
-    assert list(needed_for(run.nodes, "training")) == [
-        name for name in run.nodes if name in {*BEFORE_TRAINING, "training"}
-    ]
-
-
 def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: PreparedRun, make: Made) -> None:
     assert set(make("contexts")) == BEFORE_TRAINING
     state = read_state(root_of(run), run)
@@ -95,22 +85,6 @@ def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: Pr
     assert read_state(root_of(run), run).shown == "done"
     assert states(run) == ["start", "SCHEDULED", "start", "SCHEDULED", "start", "FINISHED"]
     assert stopped_after(run) == ["contexts", None, "training", None]
-
-
-def test_stages_that_are_made_are_not_looked_at_again(run: PreparedRun, make: Made) -> None:
-    make("training")
-    before = events(run)
-    assert make("training") == make("contexts") == []
-    assert events(run) == before
-    assert [done(run, until) for until in ("corpus", "training", "prompts", "evaluation", None)] == [
-        True,
-        True,
-        *[False] * 3,
-    ]
-    make(None)
-    assert make("training") == []
-    assert all(done(run, until) for until in ("corpus", "training", "evaluation", None))
-    assert read_state(root_of(run), run).status == "done"
 
 
 def test_a_run_that_failed_later_stays_failed(run: PreparedRun, monkeypatch: pytest.MonkeyPatch, make: Made) -> None:

@@ -3,24 +3,21 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from paribus.checks import check_plan
 from paribus.cli import main
 from paribus.config.groups.execution import PlanConfig
 from paribus.config.groups.model import CheckpointStart, LlamaModel
 from paribus.errors import ConfigurationError, OutOfMemoryError
-from paribus.modeling.memory import training_memory
 from paribus.modeling.parameters import flops_per_token
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import Plan, make_plan
 from paribus.planning.show import bill, check_limit, refuse_over_limit
 from paribus.planning.speed import probe_key, probe_path
-from support.plans import MODEL, STATED, TOKENS, TRAINING, planned_run, store_record
+from support.plans import MODEL, STATED, TOKENS, planned_run, store_record
 from support.training_inputs import TRANSLATOR
 
 VOCABULARY = 257
@@ -76,15 +73,6 @@ def test_steps_of_the_training_that_is_resumed_are_not_paid_again(tmp_path: Path
     assert hours_of(plan) == pytest.approx(0.75 * hours_of(make_plan([planned_run(tmp_path)])))
     fresh = make_plan([planned_run(tmp_path, start=replace(start, optimizer="fresh"))])
     assert fresh.flops == step_flops(TOKENS)
-
-
-def test_without_a_probe_or_a_stated_speed_hours_are_not_known_and_the_plan_says_how_to_know(tmp_path: Path) -> None:
-    plan = make_plan([planned_run(tmp_path, PlanConfig())])
-    assert (plan.device_hours, plan.runs[0].hours) == (None, None)
-    text = "\n".join(bill(plan))
-    assert "device-hours are not known" in text
-    assert "plan.throughput=probe measures each model shape here" in text
-    assert not (tmp_path / "cache").exists()
 
 
 def test_a_sweep_over_its_limit_is_refused_by_figure_and_limit(tmp_path: Path) -> None:
@@ -190,25 +178,3 @@ def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(
         measure(replace(config, model=TRANSLATOR), VOCABULARY, 1.0)
     with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):
         measure(replace(config, model=replace(MODEL, width=128, layers=8)), VOCABULARY, 1e-6)
-
-
-SHARED = replace(TRAINING, parallel="fsdp", processes=8, global_batch=32, micro_batch=4)
-
-
-def test_shared_weights_are_probed_where_one_process_holds_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from paribus.training import probe
-
-    deep = replace(MODEL, layers=64, width=64, heads=2, ffn_width=172)
-    config = planned_run(tmp_path, QUICK, training=SHARED, model=deep).job.config
-    sharded = probe._setting(config, SimpleNamespace(device=torch.device("cpu")), "fp32")
-    needed = training_memory(deep, VOCABULARY, sharded)
-    assert needed is not None
-    # What a process of the group needs, and an eighth of what one needs that has all.
-    monkeypatch.setattr(probe, "available_bytes", lambda *_: int(1.5 * needed.device))
-    with pytest.raises(ConfigurationError, match="cannot hold a micro-batch of 4"):
-        probe.measure(config, VOCABULARY, 20.0)
-    monkeypatch.setattr(probe, "available_bytes", lambda *_: None)
-    measured = probe.measure(replace(config, model=MODEL), VOCABULARY, 3.0)
-    assert measured["micro_batch"] == 4

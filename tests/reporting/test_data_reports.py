@@ -13,15 +13,10 @@ import pytest
 from rich.console import Console, RenderableType
 
 from paribus.reporting.data_reports import (
-    LENGTHS_NOTE,
-    OTHER_EMBEDDINGS,
     OrderRow,
-    few_documents,
     paper_lines,
     write_candidate_report,
     write_entropy_report,
-    write_order_report,
-    write_token_report,
 )
 from paribus.reporting.data_tables import (
     Replaced,
@@ -32,7 +27,6 @@ from paribus.reporting.data_tables import (
 from paribus.reporting.figures_data import EntropyLine, order_plots, pieces
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.plots import COLOURS
-from paribus.reporting.table import paper_sentence
 
 
 def rendered(*tables: RenderableType, width: int = 100) -> str:
@@ -123,22 +117,6 @@ def test_the_papers_number_stands_beside_rows_of_its_choices_size_and_unit() -> 
         assert (lines(paper(unit="character"), of_unit)[1][3] == "4.00") == (unit == "character")
 
 
-def test_files_and_terminal_of_tokenizers_say_the_same(tmp_path: Path) -> None:
-    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
-    tables = write_token_report(rows, tmp_path, ("encoder",), title="Compression", paper=paper(), width=80)
-    shown, written = rendered(*tables, width=80), (tmp_path / "statistics.md").read_text(encoding="utf-8")
-    assert written.startswith("# Compression\n")
-    assert "| LBPE | change | 2.25 | 2.50 | +0.25 |" in written
-    whose = f"{paper_sentence(paper())} Ours are of the texts given here, the paper's of its own."
-    for text in (LENGTHS_NOTE, whose, "Compression", "+2.50 %", "4.1000", "LONGEST"):
-        assert text in one_line(shown) and text in written
-    assert all(len(line) <= 80 for line in shown.splitlines())
-    lines = read_csv(tmp_path / "statistics.csv")
-    assert list(lines[0])[:3] == ["encoder", "vocab_size", "texts"] and len(lines) == 2
-    plots = {f"{name}.svg" for name in ("token_lengths", "token_frequencies", "own_shares")}
-    assert {path.name for path in (tmp_path / "plots").iterdir()} == plots
-
-
 # Candidates for spans, and predictive entropy
 
 QUANTITIES = {
@@ -203,31 +181,6 @@ NUMBERS = {
 
 def order_row(label: str, *, embeddings: str = "same", **numbers: float | None) -> OrderRow:
     return OrderRow(label, NUMBERS | numbers, CURVES, embeddings)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_cosines_of_different_embeddings_are_called_incomparable(tmp_path: Path) -> None:
-    rows = [order_row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
-    assert OTHER_EMBEDDINGS in one_line(rendered(write_order_report(rows, tmp_path)))
-    parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
-    assert any(part.startswith("inside:") and OTHER_EMBEDDINGS in part for part in parts)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_contexts_of_one_document_are_named(tmp_path: Path) -> None:
-    for counts, start in (
-        ((1.21, 1.21), "Contexts hold hardly more than one document (1.21), and then no order can do much: take a "),
-        ((1.0, 1.4), "Contexts hold hardly more than one document (1.00 to 1.40), and then"),
-        ((1.49, 1.5), "Contexts of standard hold hardly more than one document (1.49), and then"),
-        ((1.5, None), None),
-    ):
-        names = ("standard", "lexical")
-        rows = [order_row(name, documents_per_context=count) for name, count in zip(names, counts, strict=True)]
-        write_order_report(rows, tmp_path / str(counts))
-        written = (tmp_path / str(counts) / "statistics.md").read_text(encoding="utf-8")
-        sentence = few_documents(rows) or ""
-        assert sentence.startswith(start or ""), counts
-        assert ("hardly more" in written) == ("model.context_length" in sentence) == (start is not None), counts
 
 
 def test_a_missing_measurement_is_not_shown_as_zero() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import compare
-from paribus.reporting.fairness import FairnessError, differences, explanation, proof
+from paribus.reporting.fairness import FairnessError, differences
 from paribus.reporting.runs import FinishedRun
 from support.tables import ENVIRONMENT, FACTORS, config_of, record, with_texts
 
@@ -153,27 +153,3 @@ def test_a_seed_twice_a_run_without_a_label_and_no_runs_are_refused(tmp_path: Pa
     ):
         with pytest.raises(ConfigurationError, match=message):
             compare(runs, FACTORS)
-
-
-def test_the_proof_counts_what_was_equal(pair: list[FinishedRun]) -> None:
-    equal = proof(pair, FACTORS)
-    # corpus.kind, corpus.limit, model.width, model.layers, training.learning_rate, training.betas
-    assert (equal.runs, equal.settings, equal.environment) == (2, 6, 3)
-    assert equal.data == (("corpus", "c0ffee" * 8),)
-    assert equal.tokens == "1.0M tokens in every run"
-    assert equal.text == "3.3 MiB of text in every run"
-    changed = [replace(run, config={**run.config, "model": {"width": 64, "layers": 4}}) for run in pair]
-    assert proof(changed, FACTORS).digest != equal.digest
-    assert proof(list(reversed(pair)), FACTORS).digest == equal.digest
-
-
-def test_why_lists_each_differing_field_with_its_values_and_runs(pair: list[FinishedRun]) -> None:
-    lines, fair = explanation(pair, FACTORS)
-    assert fair
-    assert '    "scaffold_bpe": scaffold_bpe merge_rank in_context seed 0 (two)' in lines
-    pair[0] = replace(pair[0], config=config_of(BPE, model__width=256))
-    lines, fair = explanation(pair, FACTORS)
-    assert not fair
-    undeclared = lines[lines.index("Not declared, so that the table is refused:") :]
-    assert undeclared[1] == "  model.width"
-    assert "    256: bpe merge_rank standard seed 0 (one)" in undeclared

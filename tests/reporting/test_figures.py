@@ -1,4 +1,4 @@
-"""Lines of losses, scores by examples, checkpoint, size and budget, embeddings, and overlap of vocabularies."""
+"""Lines of losses, scores by checkpoint, size and budget, embeddings, and looks of rows in all pictures."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -9,13 +9,15 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from paribus.config.groups.evaluation import TableConfig
 from paribus.reporting.compare import cells_by_column, compare
-from paribus.reporting.figures import Curve, learning_curves, plots, read_curves
+from paribus.reporting.figures import plots, read_curves
 from paribus.reporting.figures_data import OverlapMatrix
 from paribus.reporting.measures import ITEMS_TO_JUDGE
-from paribus.reporting.plots import style
+from paribus.reporting.page import inline
+from paribus.reporting.plots import COLOURS, Looks, picture, style
 from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun
 from support.tables import FACTORS, config_of, demo_runs, record
@@ -30,22 +32,7 @@ def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> Non
     assert curve.amounts["train/tokens"][-1] == runs[0].training["tokens"]
 
 
-def test_runs_of_unlike_length_have_no_mean_however_many_points_their_lines_have(tmp_path: Path) -> None:
-    def curve(steps: int) -> Curve:
-        amounts = {f"train/{name}": [float(step) for step in range(1, steps + 1)] for name in ("tokens", "text_bytes")}
-        return Curve(range(1, steps + 1), [5.0 - step / 5_000 for step in range(steps)], amounts)
-
-    runs = demo_runs(tmp_path, seeds=(0, 1), items=3, curves=False)[:2]
-    comparison = compare(runs, FACTORS)
-    for lengths, mean in (((4_000, 4_000), True), ((4_000, 400), False), ((801, 800), False)):
-        curves = {run.run_id: curve(steps) for run, steps in zip(runs, lengths, strict=True)}
-        with mpl.rc_context(style()):
-            plot = learning_curves(comparison, comparison.rows, curves)
-        assert plot is not None
-        assert (b"mean over seeds" in plot.svg) == mean, lengths
-
-
-# Scores by the number of examples in the prompt, and by checkpoint
+# Scores by checkpoint
 
 
 def runs(root: Path, scored: Mapping[tuple[str, int], float], **fields: Any) -> list[FinishedRun]:
@@ -80,21 +67,6 @@ def written(
     assert all(path.stat().st_size for path in report.files.values())
     names = {Path(name).stem for name in report.files if name.startswith("plots/")}
     return names, report.files["report.html"].read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_three_numbers_of_examples_are_a_curve_of_a_group_or_a_task(tmp_path: Path) -> None:
-    scored = {(task, shots): 0.2 + 0.1 * place for task in ("sst2", "yelp") for place, shots in enumerate((0, 4, 32))}
-    table = TableConfig(columns=("sst2", "Classification"), groups={"Classification": ["sst2", "yelp"]}, shots="each")
-    names, page = written(tmp_path / "group", runs(tmp_path / "group", scored), table)
-    assert "by_examples" in names
-    _, _, text = page.partition("Classification by the number of examples in the prompt")
-    for number, share in ((0, 20), (4, 30), (32, 40)):
-        assert f"merge_rank · standard {number}: {share}.000" in text
-    for shots, drawn in (((0, 1, 4), True), ((0, 5), False)):
-        root = tmp_path / str(drawn)
-        names, page = written(root, runs(root, {("sst2", number): 0.5 for number in shots}))
-        assert ("by_examples" in names) == ("sst2 by the number of examples" in page) == drawn, shots
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -152,22 +124,7 @@ def test_a_sweep_over_sizes_or_budgets_has_a_plot_by_them(
         assert not names & {"by_size", "by_budget"}
 
 
-# Vocabularies
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> None:
-    overlap = OverlapMatrix(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
-    runs = demo_runs(tmp_path, items=20, curves=False)
-    report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", overlap=overlap)
-    assert "plots/vocabulary_overlap.svg" in report.files
-    page = report.files["report.html"].read_text(encoding="utf-8")
-    assert "bpe in 中文/1 50.0 %, others 3.2 in a million; 中文/1 in bpe 75.0 %" in page
-    assert overlap.metrics() == {
-        "vocabulary_overlap/bpe in 中文_1": 0.5,
-        "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
-        "vocabulary_overlap/中文_1 in bpe": 0.75,
-    }
+# Embeddings
 
 
 def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path) -> None:
@@ -194,3 +151,32 @@ def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path
     files[0].unlink()
     (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
     assert "of scaffold_bpe:" in plot.alternative
+
+
+# Colours and shapes
+
+CROSSED = list(product(("bpe", "scaffold_bpe", "unigram"), ("merge_rank", "longest_first")))
+
+
+def test_a_value_has_one_colour_and_a_combination_of_the_others_one_shape() -> None:
+    looks = Looks(("tokenizer", "encoder"), CROSSED)
+    colours = {(tokenizer, looks.of((tokenizer, encoder)).colour) for tokenizer, encoder in CROSSED}
+    shapes = {(encoder, looks.of((tokenizer, encoder)).sign) for tokenizer, encoder in CROSSED}
+    assert sorted(colours) == sorted(zip(("bpe", "scaffold_bpe", "unigram"), COLOURS, strict=False))
+    assert shapes == {("merge_rank", "●"), ("longest_first", "■")}
+    assert looks.colour_of("tokenizer", "unigram") == COLOURS[2]
+    assert looks.colour_of("encoder", "longest_first") is None
+    assert looks.legend_factors == ("tokenizer", ("encoder",))
+
+
+def test_colours_follow_the_theme_and_texts_do_not_change() -> None:
+    def draw(figure: Figure) -> None:
+        figure.subplots().set_title("colour #222222 & <b>")
+
+    with mpl.rc_context(style()):
+        plot = picture("one", "A caption", "A text", (9.2, 3.0), draw)
+    text = inline(plot.svg, "one", 'what "it" shows')
+    assert "fill: light-dark(#222222, #e3e6e9)" in text
+    assert ">colour #222222 &amp; &lt;b&gt;<" in text
+    assert text.startswith('<svg role="img" aria-label="what &quot;it&quot; shows" viewBox="0 0 662.4 216"')
+    assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page

@@ -13,7 +13,6 @@ from paribus.reporting.items import (
     items_table,
     left_out,
     most_different,
-    texts_table,
     with_left_out,
 )
 from support.tables import record
@@ -98,17 +97,6 @@ def test_every_value_of_every_run_is_in_the_table(tmp_path: Path) -> None:
     first = documents[documents.item == "doc-000"]
     assert first[["value", "bytes"]].drop_duplicates().to_numpy().tolist() == [[900.5, 400]]
     assert not items.left_out.any() and set(items.tokenizer) == {"bpe"} and set(items.seed) == {0, 1}
-
-
-def test_texts_are_a_line_an_item() -> None:
-    texts = {
-        "boolq": {"boolq-0001": ItemText("Is it, 真的?\n", ("yes", 'n"o'), 0)},
-        "heldout": {"doc-002": ItemText("a")},
-    }
-    first, second = texts_table(texts).to_pylist()
-    assert first == {"task": "boolq", "item": "boolq-0001", "question": "Is it, 真的?\n", "choices": ["yes", 'n"o'],
-                     "right": 0, "ending": None, "accepted": None}  # fmt: skip
-    assert (second["item"], second["question"], second["choices"]) == ("doc-002", "a", None)
 
 
 def test_generated_answers_stand_beside_their_item_and_checkpoint(tmp_path: Path) -> None:

@@ -6,24 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from paribus.checks import compose_command
 from paribus.config.arguments import parse
-from paribus.config.groups.evaluation import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare_runs
 from paribus.reporting.compare import compare
-from paribus.reporting.measures import BESIDE
 from paribus.reporting.paper import Paper, Setting, parse_paper, parse_setting
-from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun
-from paribus.reporting.table import measured_columns, paper_numbers, without_number
-from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
-from support.tables import config_of, record, with_texts
+from paribus.reporting.table import paper_numbers, without_number
+from support.experiments import of_tokenizers, paper_block, with_numbers
+from support.tables import config_of, record
 
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
 LIKE: dict[str, Any] = {"parameters": 490e6, "vocabulary": 32_768, "budget": TOKENS_100B}
@@ -85,19 +80,6 @@ def test_a_run_like_the_paper_s_has_its_number_and_another_is_told_why_not(tmp_p
             assert (number, reasons) == (expected, []), change
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Path) -> None:
-    run, table = ours(tmp_path, **LIKE | {"vocabulary": 64_000}), TableConfig(paper=True)
-    report = write_report(
-        [run], title="T", factors=("encoder",), directory=tmp_path / "report", table=table, paper=BLOCK
-    )
-    for name in ("report.html", "report.md", "tables.tex"):
-        text = report.files[name].read_text(encoding="utf-8")
-        assert "No number of the paper stands beside" in text and "[50" not in text, name
-    (cell, *_) = pq.read_table(report.files["report.parquet"]).to_pylist()
-    assert (cell["tasks"], cell["paper"], cell["paper_parameters"]) == ("boolq", None, None)
-
-
 def row(**fields: Any) -> dict[str, Any]:
     """The changes of a block whose only row says this of its training."""
     rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}, **fields}]
@@ -141,8 +123,6 @@ def test_a_malformed_block_is_refused_before_anything_runs(verb: str, tmp_path: 
     assert not (tmp_path / "root/runs").exists()
 
 
-# The experiment files: their numbers are those of the papers, as they were typed a second time
-
 TABLES = {
     f"{path.stem}/{name}": table
     for path in sorted((Path(__file__).resolve().parents[1] / "data" / "papers").glob("*.yaml"))
@@ -185,8 +165,6 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "Entropy Only": {"pretokenizer": "spans_entropy"},
 }
 """What a paper calls a row, and the choices that it is here."""
-
-
 Place = tuple[frozenset[tuple[str, str]], Setting, str]
 """The choices of a model, what it was trained with, and the heading of a column."""
 
@@ -229,6 +207,8 @@ def test_the_numbers_and_digits_of_an_experiment_file_are_those_that_were_typed_
     }
 
 
+"""What a paper calls a row, and the choices that it is here."""
+"""The choices of a model, what it was trained with, and the heading of a column."""
 BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
 
 
@@ -255,35 +235,3 @@ def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
     run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
     run = replace(run, training={**run.training, "parameters": row.setting.parameters})
     return paper_numbers(paper, compare([run], factors))[0, f"{column.task}/mean"].number
-
-
-ALONE = {"average_as_printed"}
-"""Columns of papers that nothing of ours measures."""
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: str, tmp_path: Path) -> None:
-    paper, table = parse_paper(paper_block(name)), experiment_of(name).table
-    assert table is not None
-    tasks = [column.task for column in paper.columns]
-    texts = [task.removesuffix(":perplexity") for task in tasks if "_concatenated:" in task]
-    measures = [task for task in tasks if task not in ALONE and "_concatenated:" not in task]
-    run = scored(tmp_path, table, measures or ["boolq"])
-    if texts:
-        run = with_texts(run, **{name: [(10.0, 4)] * 30 for text in texts for name in (text, text.partition("_")[0])})
-    comparison = compare([run], ("encoder",), table=replace(table, rows=(), baseline=None))
-    assert measured_columns(paper, comparison) == [task not in ALONE for task in tasks]
-
-
-def scored(root: Path, table: TableConfig, measures: list[str]) -> FinishedRun:
-    """A run with scores of tasks and of those in groups, by the metrics that the table asks of them."""
-    groups, metrics = table.groups or {}, table.metrics or {}
-    tasks = [task for measure in measures for task in groups.get(measure, [measure])]
-    run = record(root, "one", {"encoder": "merge_rank"}, {(task.partition(":")[0], 0): [1, 0] for task in tasks})
-    items = pd.read_parquet(run.scores / "items.parquet")
-    wanted = {(task.partition(":")[0], task.partition(":")[2] or metrics.get(task, "acc")) for task in tasks}
-    wanted |= {(task, metrics[task]) for task, _ in wanted if task in metrics}
-    wanted |= {(task, main) for task, metric in wanted for main, beside in BESIDE.items() if metric == beside}
-    parts = [items[items["task"] == task].assign(metric=metric) for task, metric in sorted(wanted)]
-    pd.concat(parts).to_parquet(run.scores / "items.parquet")
-    return run

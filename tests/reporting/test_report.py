@@ -1,12 +1,8 @@
 """The files of a report, and what a terminal shows of it."""
 
 import csv
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -59,28 +55,6 @@ def csv_lines(report: Report) -> list[dict[str, str]]:
     return list(csv.DictReader(read(report, "report.csv").splitlines()))
 
 
-class Page(HTMLParser):
-    """Where a page leads, and what it loads."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.values: dict[str, list[str | None]] = {"href": [], "xlink:href": [], "id": [], "loaded": []}
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in self.values:
-                self.values[name].append(value)
-        if tag in ("img", "script", "link", "iframe"):
-            self.values["loaded"].append(dict(attrs).get("src") or dict(attrs).get("href"))
-        if tag not in ("img", "input", "meta", "source"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 def test_every_format_is_written(demo: Report) -> None:
     names = ("accuracy", "bits_per_byte", "effects", "learning_curves", "token_frequencies", "token_lengths")
     plots = [f"plots/{name}.svg" for name in names]
@@ -89,24 +63,6 @@ def test_every_format_is_written(demo: Report) -> None:
     assert sorted(demo.files) == sorted([*texts, *items, *plots])
     assert all(path.stat().st_size for path in demo.files.values())
     assert all(demo.files[name].read_bytes().startswith(b"<?xml") for name in plots)
-
-
-def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
-    page = Page(read(demo, "report.html"))
-    assert page.open == []
-    assert page.values["loaded"] == [None]  # the script has no source: it stands inside
-    used = page.values["xlink:href"]
-    assert used and {place and place.removeprefix("#") for place in used} <= {*page.values["id"]}
-    assert all(place and place.startswith("#") for place in used)
-
-
-def test_every_number_leads_to_the_run_it_came_from(demo: Report) -> None:
-    page, text = Page(read(demo, "report.html")), read(demo, "report.md")
-    for row in demo.comparison.finished:
-        target = f"../../runs/{row.runs[0].run_id}"
-        assert (demo.files["report.html"].parent / target).resolve() == row.runs[0].directory.resolve()
-        links = len(demo.comparison.columns) + 1
-        assert page.values["href"].count(target) == text.count(f"]({target})") == links
 
 
 def test_csv_and_parquet_have_all_digits_of_every_cell(demo: Report) -> None:
@@ -228,26 +184,3 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     assert compare_vocabularies(runs[:2]) is None
     three = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert three is not None and three.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
-
-
-SHOWN_FIRST = """
-import sys
-from pathlib import Path
-from paribus.reporting.report import write_report
-from support.tables import FACTORS, demo_runs
-directory = Path(sys.argv[1]) / "report"
-def tell(shown):
-    slow = {"matplotlib", "scipy.stats", "statsmodels", "jinja2"} & set(sys.modules)
-    print(sorted(slow), directory.exists(), type(shown).__name__)
-write_report(demo_runs(Path(sys.argv[1]), items=40), title="t", factors=FACTORS, directory=directory, tell=tell)
-print((directory / "report.html").exists())
-"""
-
-
-def test_the_table_is_shown_before_anything_is_drawn_or_written(tmp_path: Path) -> None:
-    tests = str(Path(__file__).parents[1])
-    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-c", SHOWN_FIRST, str(tmp_path)]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True)
-    # McNemar's test of accuracies is statsmodels'; nothing else of what is slow to load is needed before.
-    assert done.stdout.splitlines() == ["['scipy.stats', 'statsmodels'] False Group", "True"]

@@ -9,8 +9,8 @@ from scipy import stats
 
 from paribus.errors import DataError
 from paribus.reporting.compare import compare
-from paribus.reporting.runs import FinishedRun, Remembered, load_scores
-from support.tables import FACTORS, demo_runs, notes, record, write_scores
+from paribus.reporting.runs import FinishedRun, load_scores
+from support.tables import FACTORS, notes, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = BPE | {"encoder": "longest_first"}
@@ -44,27 +44,6 @@ def test_scores_that_cannot_be_right_are_refused(tmp_path: Path) -> None:
     (write_scores(tmp_path / "gone", {("boolq", 0): RIGHT}) / "heldout.parquet").unlink()
     with pytest.raises(DataError, match=r"heldout\.parquet is missing"):
         load_scores(tmp_path / "gone")
-
-
-def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_values(tmp_path: Path) -> None:
-    runs = demo_runs(tmp_path, curves=False, items=40)[:3]
-    directories = [tmp_path / "artifacts" / run.run_id for run in runs]
-    for path in (directories[1] / "items.parquet", directories[1] / "heldout.parquet"):
-        lines = pd.read_parquet(path)
-        lines.assign(checkpoint=lines["checkpoint"] + 500).to_parquet(path)
-    changed = directories[2] / "items.parquet"
-    pd.read_parquet(changed).replace({"item": {"continuation-0003": "other"}}).to_parquet(changed)
-    remembered = Remembered()
-    first, second, third = shared = [load_scores(directory, remembered=remembered) for directory in directories]
-    key = ("continuation", 0, "acc")
-    assert second.blocks[key].items is first.blocks[key].items
-    assert second.content == first.content and third.content != first.content
-    assert "other" in third.blocks[key].items
-    for scores, directory in zip(shared, directories, strict=True):
-        alone = load_scores(directory)
-        assert (scores.blocks[key].values == alone.blocks[key].values).all()
-        assert (scores.heldout.bits == alone.heldout.bits).all()
-        assert scores.content == alone.content
 
 
 # Items whose prompt does not fit the context of some run

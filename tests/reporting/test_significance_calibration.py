@@ -83,22 +83,6 @@ def test_the_level_of_contrasts_is_that_of_the_largest_by_simulation(
     assert np.mean(statistics > test.quantile.at(1 - test.level / 2)) == pytest.approx(0.05, abs=0.002)
 
 
-@CONTRASTS
-def test_one_in_twenty_tables_where_nothing_differs_shows_any_effect(weights: Sequence[dict[int, float]]) -> None:
-    generator, draws, seeds, items = np.random.default_rng(1), 500, 3, 30
-    wrong = 0
-    for _ in range(draws):
-        own = generator.normal(size=(4, seeds, 1)) + generator.normal(size=(4, 1, items))
-        table = own + generator.normal(size=(1, seeds, 1)) + generator.normal(size=(4, seeds, items))
-        scores = ArmScores([{seed: row[seed][None] for seed in range(seeds)} for row in table])
-        tests = [scores.test(each) for each in weights]
-        judged = judged_together([test for test in tests if test], weights, 1)
-        wrong += any(adjusted < LEVEL for _, adjusted in judged)
-    assert wrong / draws < 0.075
-
-
-# Paired tests: of 10,000 comparisons, intervals cover the truth 19 times in 20, and tests of nothing find 1 in 20.
-
 COMPARISONS, WITHIN = 10_000, 0.015
 Scores = NDArray[np.float64]
 
@@ -152,8 +136,6 @@ def test_the_bootstrap_agrees_with_the_t_test_on_many_items() -> None:
         assert by_bootstrap.p_value == pytest.approx(by_t.p_value, abs=0.03)
 
 
-# Models that were really trained
-
 RUNS, HALVINGS = 12, 150
 
 
@@ -195,3 +177,17 @@ def bits_of(checkpoint: Path, texts: list[str]) -> list[float]:
             nats -= float(predicted.gather(1, window[0, 1:, None]).sum())
         bits.append(nats / math.log(2))
     return bits
+
+
+@CONTRASTS
+def test_one_in_twenty_tables_where_nothing_differs_shows_any_effect(weights: Sequence[dict[int, float]]) -> None:
+    generator, draws, seeds, items = np.random.default_rng(1), 500, 3, 30
+    wrong = 0
+    for _ in range(draws):
+        own = generator.normal(size=(4, seeds, 1)) + generator.normal(size=(4, 1, items))
+        table = own + generator.normal(size=(1, seeds, 1)) + generator.normal(size=(4, seeds, items))
+        scores = ArmScores([{seed: row[seed][None] for seed in range(seeds)} for row in table])
+        tests = [scores.test(each) for each in weights]
+        judged = judged_together([test for test in tests if test], weights, 1)
+        wrong += any(adjusted < LEVEL for _, adjusted in judged)
+    assert wrong / draws < 0.075

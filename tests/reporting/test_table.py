@@ -1,10 +1,8 @@
 """Columns and rows of a table: the block experiment.table, sets of texts, captions, and what a terminal shows."""
 
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from scipy import stats
 from paribus.config.groups.evaluation import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.report import Report, write_report
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.table import change, layouts, quantity
 from support.tables import notes, record, with_texts
@@ -79,15 +76,6 @@ def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> No
     assert cells["boolq_x/mean"].value is None  # a task that no run is scored on, as openbookqa_bn beside openbookqa
 
 
-def test_rows_are_grouped_and_ordered_as_the_block_says(build: Build) -> None:
-    comparison = build(rows=("ordering",), order={"ordering": ["nn", "standard"]})
-    assert comparison.factors == ("ordering", "encoder")
-    assert [row.labels for row in comparison.rows] == [
-        ("nn", "merge_rank"), ("nn", "longest_first"), ("standard", "merge_rank"), ("standard", "longest_first"),
-    ]  # fmt: skip
-    assert [line.starts_group for line in layouts(comparison, Path())[0].lines] == [False, False, True, False]
-
-
 def test_each_row_is_compared_with_the_baseline_of_its_other_labels(build: Build) -> None:
     comparison = build(baseline={"encoder": "merge_rank"})
     assert [row.baseline for row in comparison.rows] == [None, None, 0, 1]
@@ -110,19 +98,6 @@ def test_a_block_that_names_what_is_not_there_is_refused(build: Build) -> None:
         assert message in str(error.value)
 
 
-def test_bold_is_once_a_table_once_a_group_or_nowhere(three_seeds: list[FinishedRun]) -> None:
-    def best(bold: str, *primary: str) -> int:
-        comparison = compare(three_seeds, BOTH, (), table_of(bold=bold, primary=primary))
-        return sum(row.cells["boolq/0_shot"].best for row in comparison.rows)
-
-    assert {bold: best(bold, "boolq/0_shot") for bold in ("table", "group", "none")} == {
-        "table": 1,
-        "group": 2,
-        "none": 0,
-    }
-    assert best("table") == 0
-
-
 def test_cells_have_the_spread_over_seeds_and_over_checkpoints(three_seeds: list[FinishedRun]) -> None:
     cell = compare(three_seeds, BOTH).rows[1].cells["boolq/0_shot"]
     means = np.array([[np.mean(items(1, seed + 10 * step)) for step in range(2)] for seed in range(3)])
@@ -138,18 +113,6 @@ def test_the_plain_t_test_is_over_seeds_and_checkpoints(three_seeds: list[Finish
     expected = stats.ttest_ind(ours, theirs).pvalue
     assert comparison.rows[1].cells["boolq/0_shot"].plain_p == pytest.approx(expected)
     assert any("6 numbers a row" in note for note in notes(comparison))
-
-
-def test_captions_say_where_seeds_are_too_few_to_judge(tmp_path: Path, three_seeds: list[FinishedRun]) -> None:
-    seeds = "Scores. ±: half the 95 % interval over seeds and items"
-    cases = {
-        "Scores. One seed (0) a row: this cannot say which is better": runs_of(tmp_path / "one"),
-        "Scores. Rows have fewer than three seeds: these cannot say which is better": runs_of(tmp_path / "two", (0, 1)),
-        f"{seeds}. Some rows have fewer than three seeds: these cannot say which is better": three_seeds[:-1],
-        seeds: three_seeds,
-    }
-    for caption, runs in cases.items():
-        assert layouts(compare(runs, BOTH), tmp_path)[0].caption == caption
 
 
 def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path) -> None:
@@ -282,36 +245,3 @@ def test_texts_end_to_end_have_a_perplexity_where_all_rows_cut_them_alike(tmp_pa
     assert second.test.difference == pytest.approx(-1.5 / 7)
     assert any("30 documents of books end to end" in line for line in notes(comparison))
     assert not any("does not compare" in line for line in notes(comparison))
-
-
-# Forms
-
-
-def write(root: Path, **fields: Any) -> Report:
-    """A report beside a paper's numbers."""
-    rows = [{"label": name, "factors": {"encoder": name}} for name in ("merge_rank", "longest_first")]
-    setting = {"parameters": "any", "vocabulary": "any", "budget": "any"}
-    paper = {"title": "T", "columns": ["boolq", "siqa"], "rows": rows, "numbers": [[50, 1], [60.5, 2]], **setting}
-    runs = [run for run in runs_of(root) if run.factors["ordering"] == "nn"]
-    table = table_of(paper=True, **fields)
-    return write_report(runs, title="A & B_c", factors=BOTH, directory=root / "r", table=table, paper=paper)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_the_paper_s_number_and_our_difference_stand_beside_ours_on_request(tmp_path: Path) -> None:
-    report = write(tmp_path, columns=("boolq",), shots="mean")
-    ours = 100 * (report.comparison.rows[1].cells["boolq/mean"].value or 0)
-    text = report.files["report.md"].read_text(encoding="utf-8")
-    assert rf"\[60.5, {ours - 60.5:+.1f}\]".replace("-", "−") in text
-    assert "[60.5" in report.files["tables.tex"].read_text(encoding="utf-8")
-
-
-@pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")
-def test_the_latex_tables_compile(tmp_path: Path) -> None:
-    write(tmp_path)
-    document = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\input{tables}\end{document}"
-    (tmp_path / "r/whole.tex").write_text(document, encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "whole.tex"]
-    done = subprocess.run(command, cwd=tmp_path / "r", capture_output=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert (tmp_path / "r/whole.pdf").stat().st_size

@@ -1,9 +1,7 @@
 """Runs that are finished without anything having been computed: records, results and scores alone."""
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,8 @@ from paribus.pipeline.root import OutputRoot
 from support.tables import write_scores
 
 
-def finish(run: PreparedRun, number: int, made: Path, texts: Mapping[str, str] = MappingProxyType({})) -> None:
-    """A run whose artefacts are empty but for its training's result and its scores: two tasks, five checkpoints.
-
-    `texts` are the files of its artefact `tasks`.
-    """
+def finish(run: PreparedRun, number: int, made: Path) -> None:
+    """A run whose artefacts are empty but for its training's result and its scores: two tasks, five checkpoints."""
     layout, drawn = OutputRoot.of(run.job.config), np.random.default_rng(number)
     config = run.job.config
     recorder = RunRecord(config, run.nodes, layout)
@@ -33,8 +28,6 @@ def finish(run: PreparedRun, number: int, made: Path, texts: Mapping[str, str] =
                 output = layout.store.empty_output(held, name, node.key)
                 if name == "evaluation":
                     shutil.copytree(scores, output, dirs_exist_ok=True)
-                for file, content in texts.items() if name == "tasks" else ():
-                    (output / file).write_text(content, encoding="utf-8")
                 result = {"tokens": 64_000, "text_bytes": 120_000, "steps": 125, "epochs": 0.3, "device": "cpu"}
                 provenance = {"packages": {}, "python": "3.11.7"}
                 layout.store.publish(held, name, node.key, {"result": result, "provenance": provenance})

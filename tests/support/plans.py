@@ -55,11 +55,7 @@ def shown(plan: Plan, width: int = 200) -> str:
     return file.getvalue()
 
 
-def run_stages_here(
-    monkeypatch: pytest.MonkeyPatch,
-    work: Callable[[Any], object] = lambda job: None,
-    result: dict[str, Any] | None = None,
-) -> list[str]:
+def run_stages_here(monkeypatch: pytest.MonkeyPatch, work: Callable[[Any], object] = lambda job: None) -> list[str]:
     """Let each stage write one file and call `work` with its job, in no child; the names of the stages that ran."""
     made: list[str] = []
 
@@ -67,7 +63,7 @@ def run_stages_here(
         made.append(job["stage"])
         (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
         work(job)
-        return result or {"documents": 1}
+        return {"documents": 1}
 
     monkeypatch.setattr(running, "execute", execute)
     return made

@@ -1,8 +1,7 @@
 """Sweeps on record without anything having run: what their commands were, and which runs these made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from paribus.checks import compose_command
 from paribus.config.arguments import Command, parse
@@ -28,15 +27,12 @@ def record_command(command: Command) -> tuple[str, list[PreparedRun]]:
     return sweep.id, runs
 
 
-def finished_sweep(made: Path, *words: str, texts: Mapping[str, str] = MappingProxyType({})) -> list[PreparedRun]:
-    """A sweep in the usual root of this directory whose runs are all finished; their scores are made in `made`.
-
-    `texts` are the files of their artefact `tasks`.
-    """
+def finished_sweep(made: Path, *words: str) -> list[PreparedRun]:
+    """A sweep in the usual root of this directory whose runs are all finished; their scores are made in `made`."""
     command = parse([*OVERRIDES, *words])
     _, runs = record_command(command)
     for number, run in enumerate(runs):
-        finish(run, number, made, texts)
+        finish(run, number, made)
     return runs
 
 

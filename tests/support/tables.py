@@ -171,11 +171,11 @@ def notes(comparison: Comparison) -> list[str]:
     return all_notes(comparison).lines
 
 
-def with_texts(run: FinishedRun, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> FinishedRun:
-    """The run with bits and bytes of the documents of sets of texts, cut into tokens of so many bytes."""
+def with_texts(run: FinishedRun, **sets: list[tuple[float, int]]) -> FinishedRun:
+    """The run with bits and bytes of the documents of sets of texts, cut into tokens of four bytes."""
     assert run.scores is not None
     lines = [
-        (name, 0, f"test/{n}", bits, size, -(-size // bytes_per_token))
+        (name, 0, f"test/{n}", bits, size, -(-size // 4))
         for name, found in sets.items()
         for n, (bits, size) in enumerate(found)
     ]

@@ -17,8 +17,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking import events as events_module
 from paribus.tracking.destination import Destination, public_uri
-from paribus.tracking.events import Event, EventLog, EventReader, TextAxes, complete_size
-from paribus.tracking.mlflow import MAX_PARAMETER_LENGTH, _text, batches
+from paribus.tracking.events import EventLog, EventReader, TextAxes, complete_size
 
 
 @pytest.fixture(name="path")
@@ -71,17 +70,6 @@ def test_a_changed_artifact_or_tag_is_logged_again(path: Path, tmp_path: Path) -
             log.tag("rows", content)
     assert [line["path"] for line in lines(path, "artifact")] == ["../../table.md"] * 2
     assert [line["value"] for line in lines(path, "tag")] == ["1", "2"]
-
-
-def test_numbers_that_json_does_not_know_survive(path: Path) -> None:
-    with EventLog(path) as log:
-        for step, value in enumerate((math.nan, math.inf, -math.inf)):
-            log.metric("loss", value, step)
-        log.parameter("bounds", [1, math.inf])
-    values = [float(line["value"]) for line in lines(path, "metric")]
-    assert math.isnan(values[0])
-    assert values[1:] == [math.inf, -math.inf]
-    assert lines(path)[3]["value"] == [1, "Infinity"]
 
 
 # Writers that are killed, or write at once, or to a disk that fails
@@ -210,19 +198,7 @@ def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(path:
     assert metrics(table)[3:] == [("table/a", "NaN"), ("table/b", 3.0)]
 
 
-# Batches and addresses for MLflow
-
-
-def test_batches_keep_the_order_and_the_limits_of_mlflow() -> None:
-    events = [Event("metric", 0, {"name": "m", "value": 0.0, "step": i}, i) for i in range(2500)]
-    events += [Event("parameter", 0, {"name": f"p{i}", "value": "x" * 7000}, 2500 + i) for i in range(150)]
-    events.insert(1200, Event("end", 0, {"status": "FINISHED"}, 0))
-    sent = list(batches(events))
-    assert [event for batch in sent for event in batch] == events
-    assert max(map(len, sent)) == 1000
-    assert max(sum(event.event == "parameter" for event in batch) for batch in sent) <= 100
-    assert [batch for batch in sent if any(event.event == "end" for event in batch)] == [[events[1200]]]
-    assert {len(_text(event, MAX_PARAMETER_LENGTH)) for event in sent[-1]} == {6000}
+# Addresses of trackers
 
 
 PUBLIC = {
@@ -305,17 +281,3 @@ def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step()
             (f"bits_per_byte/{of}_by_text_bytes", 2.5, 750),
         ]
     assert list(axes.points("eval/bits_per_byte", 2.5, 9)) == [("eval/bits_per_byte", 2.5, 9)]
-
-
-def test_metrics_that_are_read_again_do_not_change_what_was_logged_live(path: Path) -> None:
-    with EventLog(path) as log:
-        live, again = TextAxes(), TextAxes()
-        for name, value in {"train/tokens": 300, "train/text_bytes": 750, "train/bits_per_byte": 1.5}.items():
-            for point in live.points(name, value, 3):
-                log.metric(*point)
-        for step in (1, 2, 3):
-            for name, values in {"train/loss": LOSS, "train/tokens": TOKENS, "train/text_bytes": TEXT}.items():
-                for point in again.points(name, values[step], step):
-                    log.metric(*point)
-    by_tokens = {line["step"]: line["value"] for line in lines(path) if line["name"] == "bits_per_byte/train_by_tokens"}
-    assert set(by_tokens) == {100, 220, 300} and by_tokens[300] == 1.5

@@ -13,11 +13,10 @@ from urllib.parse import quote
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.errors import ConfigurationError
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.mlflow import MlflowSink, cursor_path, mlflow_environment
-from paribus.tracking.sync import main, sync
+from paribus.tracking.sync import sync
 
 TRACKING = TrackingConfig(kind="mlflow")
 
@@ -227,18 +226,3 @@ def test_a_store_that_was_removed_is_filled_again_and_a_run_deleted_in_mlflow_st
     (run,) = sync(root, vars(TRACKING))
     assert "was deleted in MLflow" in str(run)
     assert set(shown(root)) == {"sweep"}
-
-
-def test_the_verb_prints_a_line_a_run_and_refuses_typos(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_run(root, "one", steps=2)
-    with EventLog(root / "runs" / "silent" / "events.jsonl") as log:
-        log.start("silent", "silent", None, {"kind": "none"})
-    assert main([f"root={root}", "tracking.experiment=mine"]) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "one: 8 events sent (1 artifact, 1 dataset, 1 end, 2 metric, 1 parameter, 1 start, 1 tag)"
-    assert second.startswith("silent: skipped: its tracking.kind is none")
-    assert set(shown(root, "mine")) == {"one"}
-    with pytest.raises(ConfigurationError, match=r"did you mean tracking\.uri"):
-        main([f"root={root}", "tracking.url=x"])
-    with pytest.raises(ConfigurationError, match="is no directory"):
-        main(["root=nowhere"])

@@ -1,6 +1,5 @@
-"""MLflow in processes of its own: live, down, hanging, killed, several at once; and services of earlier boots."""
+"""MLflow in processes of its own: live, down, killed, and several at once."""
 
-import json
 import os
 import shutil
 import signal
@@ -10,17 +9,15 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.store.claims import this_process
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow import cursor_path, is_delivered, locked
-from paribus.tracking.sync import Follower, finish_all, requests, sync, take_over
+from paribus.tracking.mlflow import cursor_path, is_delivered
+from paribus.tracking.sync import Follower, finish_all, sync
 from support.tracking_runs import steps_shown, write_run
 from support.waiting import wait_until
 
@@ -36,20 +33,10 @@ def _root(tmp_path: Path, empty_store: Path) -> Path:
     return tmp_path
 
 
-def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
+def start_sync(root: Path) -> subprocess.Popen[str]:
     code = "import sys; from paribus.tracking.sync import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, f"root={root}", *options]
+    command = [sys.executable, "-c", code, f"root={root}"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-@pytest.mark.slow
-def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_run(tmp_path, name)
-    processes = [start_sync(tmp_path, "tracking.patience=60") for _ in range(4)]
-    outputs = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, outputs
-    assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {"one": STEPS, "two": STEPS}
 
 
 def test_a_sync_killed_halfway_is_completed_by_the_next(root: Path) -> None:
@@ -111,17 +98,6 @@ def test_events_that_a_server_missed_are_sent_at_the_end_or_named(root: Path) ->
     assert steps_shown(f"sqlite:///{root}/mlflow.db") == dict.fromkeys(names, STEPS)
 
 
-def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:
-    with closing(socket.create_server(("localhost", 0))) as server:
-        tracking = TrackingConfig(kind="mlflow", uri=f"http://localhost:{server.getsockname()[1]}")
-        for name in ("one", "two"):
-            follower = Follower(tmp_path / "runs" / name, tracking, tmp_path)
-            write_run(tmp_path, name)
-            begin = time.monotonic()
-            assert "no answer" in follower.finish(4)
-            assert time.monotonic() - begin < 5.5
-
-
 def test_a_follower_whose_process_was_killed_starts_another(root: Path) -> None:
     destination = Destination.resolve(TRACKING, root)
     follower = Follower(root / "runs" / "one", TRACKING, root)
@@ -133,38 +109,12 @@ def test_a_follower_whose_process_was_killed_starts_another(root: Path) -> None:
     assert steps_shown(destination.uri) == {"one": STEPS}
 
 
-# Services of trackers that were here before
-
-
-EARLIER: dict[str, Any] = {**this_process(), "machine": "another-boot pid:[4026531836]"}
-
-
-def request_of(destination: Destination, service: str) -> Path:
-    """What a run asked a service of an earlier boot for, in the service's directory."""
-    directory = destination.service_directory.with_name(service)
-    directory.mkdir(parents=True)
-    (directory / "service.log").touch()
-    path = directory / "one.4711.request"
-    path.write_text(json.dumps({"run_directory": "/runs/one", "process": EARLIER, "finishing": False}))
-    path.with_suffix(".answer").write_text("{}")
-    return path
-
-
-def test_requests_of_an_earlier_boot_alone_are_taken_over_and_their_directory_goes(tmp_path: Path) -> None:
-    destination = Destination.resolve(TrackingConfig(), tmp_path)
-    own = destination.service_directory
-    own.mkdir(parents=True)
-    earlier = f"{own.name.rpartition('-')[0]}-00000000"
-    requested = request_of(destination, earlier)
-    others = [
-        request_of(destination, f"{destination.key}-elsewhere-00000000"),  # of another host
-        request_of(destination, own.name.replace(destination.key, "0" * 12)),  # of another tracker
-    ]
-    with locked(requested.parent / "service.lock", 0):  # a service at work
-        take_over(destination)
-    assert requested.exists() and list(requests(own)) == []
-    take_over(destination)
-    (request,) = requests(own)
-    assert (request.path.name, request.run_directory, request.abandoned) == (requested.name, Path("/runs/one"), True)
-    assert not requested.parent.exists()
-    assert all(path.exists() for path in others)
+def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:
+    with closing(socket.create_server(("localhost", 0))) as server:
+        tracking = TrackingConfig(kind="mlflow", uri=f"http://localhost:{server.getsockname()[1]}")
+        for name in ("one", "two"):
+            follower = Follower(tmp_path / "runs" / name, tracking, tmp_path)
+            write_run(tmp_path, name)
+            begin = time.monotonic()
+            assert "no answer" in follower.finish(4)
+            assert time.monotonic() - begin < 5.5

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.tracking.sync import Follower, main, sync
+from paribus.tracking.sync import main, sync
 from support import logged_run
 from support.logged_run import METRICS, PARAMETERS, TAGS, value
-from support.tracking_runs import steps_shown, write_run
 from support.tracking_servers import MlflowServer, PostgreSQL, free_port, mlflow_server, postgresql, wait_for
 
 Query = Callable[[str], list[tuple[Any, ...]]]
@@ -122,26 +121,6 @@ def test_a_server_killed_in_the_middle_has_every_event_once_after_sync(
     assert not [path for path in root.rglob("*") if path.is_file() and password in path.read_bytes()]
 
 
-@pytest.mark.slow
-def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: Path) -> None:
-    runs, steps = 8, 2_500
-    roots = [tmp_path / f"root-{number}" for number in range(runs)]
-    database = tmp_path / "shared.db"
-    (tmp_path / "gate").touch()
-    processes = start_runs(roots, steps, tmp_path / "gate", f"sqlite:///{database}")
-    outputs = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * runs, outputs
-    for root in roots:
-        assert main([f"root={root}", f"tracking.uri=sqlite:///{database}", "tracking.patience=300"]) == 0
-
-    def query(text: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(database)) as connection:
-            return list(connection.execute(text))
-
-    assert query("PRAGMA integrity_check") == [("ok",)]
-    assert_everything_is_there_once(query, runs, steps)
-
-
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 PASSWORD = "correct horse battery staple"
 
@@ -178,6 +157,26 @@ def test_an_exposed_server_needs_a_password_and_names(tmp_path: Path) -> None:
         assert not (tmp_path / "server.db").exists()
 
 
+@pytest.mark.slow
+def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: Path) -> None:
+    runs, steps = 8, 2_500
+    roots = [tmp_path / f"root-{number}" for number in range(runs)]
+    database = tmp_path / "shared.db"
+    (tmp_path / "gate").touch()
+    processes = start_runs(roots, steps, tmp_path / "gate", f"sqlite:///{database}")
+    outputs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, outputs
+    for root in roots:
+        assert main([f"root={root}", f"tracking.uri=sqlite:///{database}", "tracking.patience=300"]) == 0
+
+    def query(text: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(database)) as connection:
+            return list(connection.execute(text))
+
+    assert query("PRAGMA integrity_check") == [("ok",)]
+    assert_everything_is_there_once(query, runs, steps)
+
+
 @pytest.fixture
 def tracker(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("flask_wtf", reason="needs mlflow[auth], of the extra `server`")
@@ -195,25 +194,3 @@ def tracker(tmp_path: Path) -> Iterator[str]:
         server.terminate()
         server.wait(30)
     assert PASSWORD.encode() not in (tmp_path / "server.log").read_bytes()
-
-
-@pytest.mark.slow
-def test_runs_reach_a_server_with_a_password_once_and_the_password_is_kept_nowhere(
-    tracker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tracking, root = TrackingConfig(kind="mlflow", uri=tracker), tmp_path / "root"
-    write_run(root, "two", steps=1500)
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "admin")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "another password than the right one")
-    (refused,) = sync(root, vars(tracking))
-    assert "401" in str(refused.error) or "authenticated" in str(refused.error)
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
-    follower = Follower(root / "runs" / "one", tracking, root)
-    write_run(root, "one")
-    assert follower.finish(60) == f"in MLflow at {tracker}, experiment 'paribus'"
-    assert sum(run.events.total() for run in sync(root, vars(tracking))) == 1503
-    assert steps_shown(tracker) == {"one": list(range(50)), "two": list(range(1500))}
-    assert len(list((tmp_path / "served").rglob("config.json"))) == 2
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert len(files) > 8
-    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
