@@ -28,8 +28,8 @@ from paribus.ordering.in_context import DocumentPath, neighbour_graph, walk, who
 Result = TypeVar("Result")
 NEIGHBOURS, TOPIC = 20, 200
 """Neighbours of each document; documents of each topic."""
-AT_ONCE = 1_000_000
-THE_PAPERS = 235_266_464
+CHUNK_DOCUMENTS = 1_000_000
+PAPER_DOCUMENTS = 235_266_464
 
 
 @dataclass
@@ -91,8 +91,8 @@ def traversal(documents: Sequence[int], graphs: Sequence[str], rounds: int) -> N
             sys.stdout.write(
                 f"{graph}, {count:,} documents: {count / seconds / 1e6:.2f}M documents/s (best "
                 f"{count / min(totals) / 1e6:.2f}M), ns a document: {told}; {memory:.0f} bytes a document; "
-                f"{paths[0].edges:,} edges, {paths[0].jumps[1:].sum():,} jumps; at this pace {THE_PAPERS:,} documents "
-                f"take {THE_PAPERS * seconds / count / 60:.1f} min and {THE_PAPERS * memory / 1e9:.0f} GB\n"
+                f"{paths[0].edges:,} edges, {paths[0].jumps[1:].sum():,} jumps; at this pace {PAPER_DOCUMENTS:,} "
+                f"documents take {PAPER_DOCUMENTS * seconds / count / 60:.1f} min and {PAPER_DOCUMENTS * memory / 1e9:.0f} GB\n"
             )
 
 
@@ -106,8 +106,8 @@ def write_graph(directory: Path, documents: int, graph: str) -> NeighbourLists:
     members = generator.permutation(documents).astype(np.int32)
     place = np.empty(documents, dtype=np.int32)
     place[members] = np.arange(documents, dtype=np.int32)
-    for start in range(0, documents, AT_ONCE):
-        part = slice(start, min(start + AT_ONCE, documents))
+    for start in range(0, documents, CHUNK_DOCUMENTS):
+        part = slice(start, min(start + CHUNK_DOCUMENTS, documents))
         own = np.arange(part.start, part.stop, dtype=np.int32)[:, None]
         shape = (len(own), NEIGHBOURS)
         if graph == "random":

@@ -56,7 +56,7 @@ RECORDED: dict[str, Any] = {
 }
 
 
-def here(**changed: Any) -> dict[str, Any]:
+def environment_here(**changed: Any) -> dict[str, Any]:
     return copy.deepcopy(RECORDED) | changed
 
 
@@ -72,10 +72,10 @@ def test_changes_of_the_environment_are_named_with_both_values() -> None:
         ({"blas": ["openblas SkylakeX"]}, "BLAS with kernels of openblas Haswell, here openblas SkylakeX"),
         ({"variables": {}}, "variable OPENBLAS_CORETYPE Haswell, here not set"),
     ]
-    assert [" ".join(environment_changes(RECORDED, here(**changed))) for changed, _ in changes] == [
+    assert [" ".join(environment_changes(RECORDED, environment_here(**changed))) for changed, _ in changes] == [
         line for _, line in changes
     ]
-    assert list(environment_changes(RECORDED, here())) == []
+    assert list(environment_changes(RECORDED, environment_here())) == []
 
 
 @pytest.fixture
@@ -222,11 +222,11 @@ def test_a_run_made_again_from_nothing_has_the_same_bytes(own_sweep: Path, capsy
 
 @dataclasses.dataclass
 class Reruns:
-    """Commands of the same run in turn, which perform nothing but what `end` of a test does."""
+    """Commands of the same run in turn, which perform nothing but what `finish` of a test does."""
 
     run: PreparedRun
     root: Path
-    end: Callable[[RunConfig, Path], None]
+    finish: Callable[[RunConfig, Path], None]
     roots: list[str] = dataclasses.field(default_factory=list)
 
     def again(self, *more: str) -> int:
@@ -234,7 +234,7 @@ class Reruns:
 
     def perform(self, config: RunConfig) -> None:
         self.roots.append(config.root)
-        self.end(config, self.root.parent)
+        self.finish(config, self.root.parent)
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_a_stopped_rerun_goes_on_and_a_finished_one_is_followed_by_another(
         f"going on with {reruns.roots[0]}, which was not finished; remove it to begin from nothing"
         in capsys.readouterr().out
     )
-    reruns.end = finished
+    reruns.finish = finished
     assert reruns.again() == 0
     capsys.readouterr()
     assert reruns.again() == 0

@@ -39,7 +39,7 @@ SMALL = (
     "tracking=none",
     "engine.workers=1",
 )
-FINETUNED = (
+EVERY_STAGE = (
     "finetuning=scrolls",
     "finetuning.tasks=[qmsum]",
     "finetuning.answer_characters=32",
@@ -68,7 +68,7 @@ class Maker:
 
     def _nodes(self) -> dict[str, Node]:
         """A node of every stage, inputs before what needs them."""
-        fine, lexical = self._config(*FINETUNED), self._config("ordering=lexical", "duplicates=off")
+        fine, lexical = self._config(*EVERY_STAGE), self._config("ordering=lexical", "duplicates=off")
         targets = ("evaluation", "finetuning", "context_statistics", "token_statistics")
         nodes = build_graph(fine, self.layout.cache, targets=targets)
         nodes |= build_graph(lexical, self.layout.cache, targets=("lexical_neighbours",))
