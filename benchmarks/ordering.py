@@ -92,7 +92,8 @@ def traversal(documents: Sequence[int], graphs: Sequence[str], rounds: int) -> N
                 f"{graph}, {count:,} documents: {count / seconds / 1e6:.2f}M documents/s (best "
                 f"{count / min(totals) / 1e6:.2f}M), ns a document: {told}; {memory:.0f} bytes a document; "
                 f"{paths[0].edges:,} edges, {paths[0].jumps[1:].sum():,} jumps; at this pace {PAPER_DOCUMENTS:,} "
-                f"documents take {PAPER_DOCUMENTS * seconds / count / 60:.1f} min and {PAPER_DOCUMENTS * memory / 1e9:.0f} GB\n"
+                f"documents take {PAPER_DOCUMENTS * seconds / count / 60:.1f} min and "
+                f"{PAPER_DOCUMENTS * memory / 1e9:.0f} GB\n"
             )
 
 
