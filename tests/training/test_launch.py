@@ -1,19 +1,14 @@
-"""Several processes that train one model: that they compute what one does, how they start, and how they end."""
+"""Several processes that train one model: that they compute what one does, and how they end."""
 
 import errno
 import json
 import os
-import signal
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
 import pytest
-import torch
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
@@ -22,13 +17,11 @@ from paribus.config.schema import RunConfig
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline.execute import child_environment
 from paribus.training import launch
-from paribus.training.distributed import STEPPING, Processes, report_failure
-from paribus.training.launch import SlurmNodes, _failure
-from support.forked import Forked
-from support.stages import context_at, files
+from paribus.training.distributed import report_failure
+from paribus.training.launch import _failure
+from support.stages import files
 from support.training_inputs import TRAINING, config, execute, write_inputs
 from support.training_processes import begin, finish
-from support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -140,29 +133,6 @@ def test_failure_of_a_group_is_the_first_that_a_process_explained(tmp_path: Path
     assert isinstance(_failure(tmp_path, killed, memory_kills=1), NumericalError)
 
 
-def test_agent_that_fails_before_its_processes_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_node(*_: object) -> None:
-        raise RuntimeError("the port is taken")
-
-    for name in ("die_with_parent", "ignore_requests"):
-        monkeypatch.setattr(launch, name, lambda: None)
-    monkeypatch.setattr(launch, "run_node", run_node)
-    monkeypatch.setattr(sys, "argv", ["launch", str(tmp_path), "3"])
-    assert launch.main() == 1
-    assert str(_failure(tmp_path, {})) == "RuntimeError: the port is taken (the agent of node 3)"
-
-
-# How agents start and meet.
-
-
-def job_of(device: str = "auto", *, deterministic: bool = False, **changes: object) -> dict[str, Any]:
-    return {
-        "processes_a_node": 1,
-        "config": {"training": {"device": device, "deterministic": deterministic}},
-        **changes,
-    }
-
-
 def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage.
 
@@ -171,92 +141,12 @@ def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatc
     """
     for name in ("CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"):
         monkeypatch.delenv(name, raising=False)
-    strict, plain = (launch._environment(job_of(deterministic=deterministic)) for deterministic in (True, False))
+    strict, plain = (
+        launch._environment(
+            {"processes_a_node": 1, "config": {"training": {"device": "auto", "deterministic": deterministic}}}
+        )
+        for deterministic in (True, False)
+    )
     for environment in (strict, plain):
         assert environment["CUBLAS_WORKSPACE_CONFIG"] == child_environment(EngineConfig())["CUBLAS_WORKSPACE_CONFIG"]
     assert (strict.get("NCCL_NVLS_ENABLE"), plain.get("NCCL_NVLS_ENABLE")) == ("0", None)
-
-
-def test_all_nodes_train_on_gpus_or_none_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One would meet by gloo the processes that meet by NCCL, and all would wait until their time is over."""
-    devices: list[str] = []
-    monkeypatch.setattr("paribus.modeling.device.unseen", lambda *_: None)
-    monkeypatch.setattr(launch, "carry_out", lambda context, _: devices.append(context.config.training.device) or {})
-    cases = {("auto", True): "cuda", ("auto", False): "cpu", ("cpu", True): "cpu", ("cuda", False): "cuda"}
-    for device, gpus in cases:
-        monkeypatch.setattr(torch.cuda, "is_available", lambda gpus=gpus: gpus)
-        context = context_at(
-            tmp_path / f"{device}{gpus}", tmp_path / "work", config(training=replace(TRAINING, device=device)), {}
-        )
-        launch.train_in_processes(context, Processes(8, 16))
-    assert devices == list(cases.values())
-
-
-def test_agent_gets_all_that_the_allocation_has_on_its_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also within a step, whose variables divide GPUs among its tasks."""
-    write_program(tmp_path, "srun", f'#!/bin/sh\necho "$@" > {tmp_path}/options\nenv > {tmp_path}/environment\n')
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    for name, value in {"JOB_ID": "7", "GPUS_PER_TASK": "1", "GPU_BIND": "single:1"}.items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
-    for cpus, gpus, expected in (
-        (None, None, []),
-        ("64", None, ["--cpus-per-task=64"]),
-        ("72(x2),64(x12)", "8", ["--cpus-per-task=64", "--gpus-per-node=8"]),
-    ):
-        for name, number in (("SLURM_JOB_CPUS_PER_NODE", cpus), ("SLURM_GPUS_ON_NODE", gpus)):
-            monkeypatch.setenv(name, number) if number else monkeypatch.delenv(name, raising=False)
-        assert SlurmNodes(Processes(8, 2)).run(tmp_path / "job")
-        options = [word for word in (tmp_path / "options").read_text().split() if word.startswith("--")]
-        assert options == [
-            "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--overlap", "--cpu-bind=none",
-            "--export=ALL", *expected,
-        ]  # fmt: skip
-    environment = (tmp_path / "environment").read_text()
-    assert "SLURM_JOB_ID=7" in environment
-    assert "SLURM_GPUS_PER_TASK" not in environment and "SLURM_GPU_BIND" not in environment
-
-
-# What `srun` hears of the signals that the process gets which starts it.
-
-WAITING_SRUN = """#!/bin/sh
-# As SLURM's, which then kills what it started.
-trap 'echo forcing job termination > "$HEARD"; exit 1' TERM
-touch "$HEARD.begun"
-while :; do sleep 0.05; done
-"""
-STARTER = """
-import os, sys
-from pathlib import Path
-from paribus.errors import InterruptedRunError
-from paribus.training.launch import SlurmNodes
-from paribus.training.distributed import Processes, passed_on
-
-os.setsid()
-try:
-    with passed_on(Path(sys.argv[1], "requests_0")):
-        SlurmNodes(Processes(1, 2)).run(Path(sys.argv[1]))
-except InterruptedRunError:
-    sys.exit(7)
-"""
-
-
-def started(directory: Path) -> Forked:
-    """A process that has begun its `srun`."""
-    write_program(directory, "srun", WAITING_SRUN)
-    (directory / "starter.py").write_text(STARTER)
-    environment = os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "HEARD": str(directory / "heard")}
-    starter = Forked([str(directory / "starter.py"), str(directory)], env=environment)
-    wait_until((directory / "heard.begun").exists, seconds=30)
-    return starter
-
-
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux alone tells a process that its parent is dead")
-def test_agents_are_killed_when_their_starter_dies_and_not_when_it_is_asked_to_end(tmp_path: Path) -> None:
-    starter = started(tmp_path)
-    (tmp_path / f"{STEPPING}0").touch()
-    os.killpg(starter.pid, signal.SIGTERM)
-    wait_until((tmp_path / "requests_0").exists, seconds=30)
-    time.sleep(0.5)  # in which nothing may happen
-    assert starter.poll() is None and not (tmp_path / "heard").exists()
-    os.killpg(starter.pid, signal.SIGKILL)
-    wait_until((tmp_path / "heard").exists, seconds=30)
