@@ -1,6 +1,7 @@
 """BPE-dropout drawn anew every epoch: the tokens of each draw, which epoch reads which, and what is counted."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_tokens
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.train import Data, open_data
-from support.stages import context_at
+from support.stages import context_at, files
 from support.training_inputs import context, execute, pair_config
 
 DRAWS, PAIRS = 3, 20
@@ -79,6 +80,16 @@ def test_each_draw_spells_the_same_texts_otherwise_and_the_first_is_that_of_one(
     assert many["tokens"] == tokens.tokens > 2.5 * one["tokens"]  # type: ignore[operator]
     assert [many[name] for name in ("bytes", "documents", "draws")] == [3 * one["bytes"], 3 * one["documents"], 3]  # type: ignore[operator]
     assert tokens.bytes_per_token == pytest.approx(once.bytes_per_token, rel=0.05)
+
+
+def test_encoding_that_was_killed_between_draws_goes_on(corpus: Path, tmp_path: Path) -> None:
+    encode(corpus, tmp_path, DRAWS)
+    whole = files(tmp_path / "tokens")
+    (later,) = (tmp_path / "work" / "parts" / f"draw-{DRAWS - 1:06d}").iterdir()
+    later.unlink()
+    shutil.rmtree(tmp_path / "tokens")
+    encode(corpus, tmp_path, DRAWS)
+    assert files(tmp_path / "tokens") == whole
 
 
 def opened(root: Path, inputs: dict[str, Path], run: RunConfig) -> Data:

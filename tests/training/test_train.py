@@ -157,6 +157,15 @@ def test_diverging_run_stops_with_its_step_documents_and_last_checkpoint(
     assert int(number) == len(read)
 
 
+@pytest.mark.parametrize(("minutes", "written"), [(1e-9, True), (60.0, False), (None, False)])
+def test_checkpoint_is_written_after_so_many_minutes_whatever_a_step_takes(
+    inputs: dict[str, Path], tmp_path: Path, minutes: float | None, written: bool
+) -> None:
+    message = diverge(tmp_path, inputs, checkpoint_every=1000, checkpoint_minutes=minutes)
+    last = step_name(int(message.split()[1]) - 1)
+    assert (f"the last checkpoint is {last}" if written else "there is no checkpoint yet") in message
+
+
 def test_working_state_of_another_recipe_or_of_other_data_is_refused_by_field(
     inputs: dict[str, Path], tmp_path: Path
 ) -> None:
