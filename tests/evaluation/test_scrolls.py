@@ -1,4 +1,4 @@
-"""Records of SCROLLS and QMSum as examples, and what is refused of files and configuration."""
+"""Records of SCROLLS and QMSum as examples, and what is refused of files."""
 
 from pathlib import Path
 from typing import Any

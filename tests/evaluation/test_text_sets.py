@@ -1,4 +1,4 @@
-"""The stages `tasks` and `evaluation` on sets of texts and on segmented corpora."""
+"""The stages `tasks` and `evaluation` on sets of texts."""
 
 import json
 from pathlib import Path

@@ -70,9 +70,6 @@ def test_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cpu(
     assert resolve_device("cpu", "evaluation.device").type == "cpu"
 
 
-# Which work has attention done by kernels that plan nothing for a shape.
-
-
 # Batches for which memory is short: halved, with nothing lost, doubled or put in another place.
 
 WORDS = ["a", "bcd", "", "efghi", "jk", "lmn", "o"]
