@@ -72,21 +72,3 @@ def test_a_row_is_not_named_by_what_it_is_not() -> None:
     for words, message in refusals.items():
         with pytest.raises(ConfigurationError, match=re.escape(message)):
             compose(*words.split())
-
-
-def test_an_arm_of_ones_own_is_held_to_what_it_chooses(tmp_path: Path) -> None:
-    (tmp_path / "arm").mkdir()
-    lines = ["# @package _global_", "defaults:", "  - override /tokenizer: words", "  - override /encoder: whole"]
-    (tmp_path / "arm" / "mine.yaml").write_text("\n".join(lines), encoding="utf-8")
-    directory = ("--config-dir", str(tmp_path))
-    assert compose(*directory, "arm=mine").jobs[0].config.tokenizer.kind == "words"
-    with pytest.raises(ConfigurationError, match="encoder: arm=mine chooses encoder=whole"):
-        compose(*directory, "arm=mine", "encoder=fewest")
-
-
-def test_a_file_that_is_no_arm_is_told_what_one_is(tmp_path: Path) -> None:
-    (tmp_path / "arm").mkdir()
-    for content in ("", "defaults:\n  - override /tokenizer: bpe\n", "tokenizer: bpe\n"):
-        (tmp_path / "arm" / "mine.yaml").write_text(content, encoding="utf-8")
-        with pytest.raises(ConfigurationError, match=r"arm: mine\.yaml is no arm: one begins with '# @package"):
-            compose("--config-dir", str(tmp_path), "arm=mine")

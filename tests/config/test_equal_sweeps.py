@@ -1,22 +1,14 @@
 """All else being equal, judged before anything runs: what the runs of a sweep may differ in."""
 
-import re
 from pathlib import Path
 
-import pytest
-from rich.console import Console
-
 from paribus.checks import compose_command
-from paribus.commands.report import report_command
 from paribus.config.arguments import parse
-from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare_runs, same_run_twice
-from paribus.pipeline.prepared import PreparedRun, factor_labels, undeclared
+from paribus.pipeline.prepared import PreparedRun, undeclared
 from paribus.pipeline.recorder import RunRecord
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
-from paribus.planning.plan import make_plan
-from support.plans import shown
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 
@@ -76,76 +68,9 @@ def test_two_jobs_that_are_one_run_are_refused() -> None:
         assert message in str(same_run_twice(prepared("-m", "scale=tiny", "duplicates=off", *words.split()))), words
 
 
-def test_jobs_that_are_each_a_run_of_their_own_are_accepted() -> None:
-    assert same_run_twice(prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "seed=0,1")) is None
-
-
-def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: Path) -> None:
-    command = parse(("-m", "scale=tiny", "corpus=pydocs_small", "training.micro_batch=4,8", f"root={tmp_path}"))
-    for refuses in (
-        lambda: prepare_runs(compose_command(command)),
-        lambda: report_command(command, Console(quiet=True)),
-    ):
-        with pytest.raises(ConfigurationError, match=r"training\.micro_batch=4 and training\.micro_batch=8 make"):
-            refuses()
-
-
-def test_the_last_of_two_overrides_of_one_key_counts() -> None:
-    """As scripts need it that append to a list of defaults."""
-    seeds = {
-        ("seed=7", "seed=0,1"): [0, 1],
-        ("seed=0,1", "seed=7"): [7],
-        ("seed=0,1", "seed=2,3"): [2, 3],
-        ("seed=7", "seed=0,1", "seed=5"): [5],
-    }
-    runs = {typed: prepared("-m", "scale=tiny", *typed) for typed in seeds}
-    assert {typed: [run.job.config.seed for run in each] for typed, each in runs.items()} == seeds
-
-
 def test_each_remedy_makes_the_comparison_fair() -> None:
     for remedy in ("duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"):
         assert differing(*ORDERINGS, remedy) == [], remedy
-
-
-def test_a_declared_factor_is_a_column_of_the_table() -> None:
-    runs = prepared(*ORDERINGS, "factors=[duplicates]")
-    assert [factor_labels(run, run.factors) for run in runs] == [
-        {"ordering": "standard", "duplicates": "off"},
-        {"ordering": "in_context", "duplicates": "minhash"},
-    ]
-
-
-def test_a_swept_field_that_a_choice_lacks_is_a_dash() -> None:
-    runs = prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "tokenizer.vocab_size=400,512")
-    assert [factor_labels(run, run.factors) for run in runs] == [
-        {"tokenizer": "bpe", "tokenizer.vocab_size": "400"},
-        {"tokenizer": "bpe", "tokenizer.vocab_size": "512"},
-        {"tokenizer": "bytes", "tokenizer.vocab_size": "—"},
-    ]
-
-
-def test_a_declared_factor_that_no_choice_has_is_refused() -> None:
-    for factor in ("bogus", "tokenizer.vocab", "tokenizer.kind.x", "tokenizer..kind"):
-        with pytest.raises(ConfigurationError, match=re.escape(f"factors[0]: {factor!r} is no path")):
-            prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", f"factors=[{factor}]")
-
-
-@pytest.mark.parametrize(
-    ("sweep", "path"),
-    [
-        (ORDERINGS, "duplicates.kind"),
-        (("-m", "scale=tiny", "training.micro_batch=4,8"), "training.micro_batch"),
-        ((*ORDERINGS, "duplicates=off"), None),
-    ],
-)
-def test_a_plan_ends_with_why_run_would_refuse_it(sweep: tuple[str, ...], path: str | None, tmp_path: Path) -> None:
-    runs = prepared(*sweep, f"root={tmp_path}")
-    text = shown(make_plan(runs))
-    where = text.find("paribus run would refuse this: ")
-    assert (where >= 0) == (path is not None)
-    if path is not None:
-        assert text[where:] == f"paribus run would refuse this: {same_run_twice(runs) or undeclared(runs)}\n"
-        assert path in text[where:]
 
 
 def test_seeds_and_swept_fields_are_no_difference() -> None:

@@ -1,39 +1,29 @@
 """The experiment files: every command of their headers can be planned, and scores checkpoints that will be there."""
 
-import math
 import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from paribus.commands.token_rows import refuse_absent_baseline
-from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import table_of
-from paribus.config.groups.ordering import TransformersEmbedder
-from paribus.config.groups.tokenization import draws_of
-from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget, checkpoint_steps
+from paribus.config.groups.training import checkpoint_steps
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun, undeclared
 from paribus.planning.plan import Plan, make_plan
 from paribus.reporting.columns import columns_of
-from paribus.training.step import warmup_steps
 from support.experiments import (
     ACTIONS,
     DIRECTORY,
     FILES,
     composition_of,
-    experiment_of,
-    header,
     header_commands,
     name_of,
     overrides_of,
-    paper_block,
     words_of,
 )
 
-SHARED = sorted(path for path in DIRECTORY.rglob("*.yaml") if path not in FILES)
 COMMANDS = [
     pytest.param(line, id=f"{name_of(path)}-{number}", marks=pytest.mark.slow if number else ())
     for path in FILES
@@ -144,20 +134,6 @@ def test_hellaswag_and_openbookqa_are_reported_as_the_papers_levels_must_be(name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lbpe/table_5", "scaffold_bpe/table_4"])
-def test_the_warm_up_of_300b_tokens_at_once_is_told_and_can_be_the_papers(name: str) -> None:
-    at_once = (f"experiment={name}", "evaluation.data=DIR", "start=scratch", "~start.tokens", "scale=paper")
-    said = re.findall(r"budget.tokens=300B ([\d,]+) steps", " ".join(header(DIRECTORY / f"{name}.yaml")))
-    found = []
-    for more in ((), ("training.warmup_steps=2000",)):
-        config = composition_of(*at_once, "budget.tokens=300B", *more).jobs[0].config
-        assert isinstance(config.budget, EqualTokensBudget)
-        steps = -(-config.budget.tokens // (config.training.global_batch * config.model.context_length))
-        found.append(warmup_steps(config.training, steps))
-    assert found == [int(said[0].replace(",", "")), 2000]
-
-
-@pytest.mark.slow
 def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
     """LBPE's paper says so of its own; Scaffold-BPE's, of the same models and text, does not say."""
     names = [name_of(path) for path in FILES if path.parent.name in ("lbpe", "scaffold_bpe")]
@@ -170,75 +146,6 @@ def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
 
 
 @pytest.mark.slow
-def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation() -> None:
-    """A pair is read once an epoch; the epochs are of the pairs that are not held out, which are fewer."""
-    path, whole = DIRECTORY / "scaffold_bpe" / "table_5.yaml", set()
-    lines = header_commands(path)
-    for line, pairs in zip((line for line in lines if "scale=paper" in line), (4.5e6, 36e6), strict=True):
-        for config in (job.config for job in composition_of(*overrides_of(words_of(line))).jobs):
-            if config.encoder.kind == "dropout":
-                assert isinstance(config.budget, EqualStepsBudget)
-                read = config.budget.steps * config.training.global_batch
-                epochs = read / (pairs * (1 - config.corpus.heldout))
-                assert draws_of(config.encoder) >= math.ceil(epochs)
-                whole.add(round(epochs))
-    (said,) = re.findall(r"some (\d+) and (\d+) epochs", " ".join(header(path)).replace("# ", ""))
-    assert sorted(map(int, said)) == sorted(whole)
-
-
-@pytest.mark.slow
-def test_the_papers_models_of_translation_have_one_size_in_both_files() -> None:
-    parameters = paper_block("scaffold_bpe/table_5")["parameters"]
-    text = " ".join(header(DIRECTORY / "findings" / "translation.yaml"))
-    assert re.findall(r"have (\d+M)\b", text) == [parameters]
-    (run, *_) = plan_of("experiment=scaffold_bpe/table_5", "scale=paper", "model=wmt_big").runs
-    assert run.parameters == pytest.approx(210e6, rel=0.01)
-    assert parameters == "210M"
-
-
-def test_the_tokens_that_figure_1_is_about_are_looked_up_in_one_vocabulary_from_both_files(tmp_path: Path) -> None:
-    keys = set()
-    for name in ("figure_1", "figure_5"):
-        (line,) = (each for each in header_commands(DIRECTORY / "scaffold_bpe" / f"{name}.yaml") if " zona " in each)
-        (job,) = composition_of(*overrides_of(words_of(line)), verb="tokens").jobs
-        nodes = build_graph(job.config, tmp_path, tolerate_missing=True, targets=("vocabulary",))
-        keys.add(nodes["vocabulary"].key)
-    assert len(keys) == 1
-
-
-@pytest.mark.slow
-def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
-    """The encoder that was trained further for questions, MS MARCO's, is another."""
-    assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
-    for path in FILES:
-        for line in header_commands(path):
-            if "scale=in_context_" in line:
-                (config, *_) = (job.config for job in composition_of(*overrides_of(words_of(line))).jobs)
-                assert isinstance(config.embedder, TransformersEmbedder)
-                assert (config.embedder.path, config.embedder.pooling) == ("facebook/contriever", "mean")
-                assert isinstance(config.corpus, FilesCorpus)
-                assert config.corpus.text_field == "raw_content"
-                assert (config.neighbours.index, config.neighbours.device) == ("flat", "auto")
-                assert config.packing.shuffle == "contexts"
-
-
-@pytest.mark.slow
-def test_the_settings_of_in_context_pretrainings_figures_are_those_of_its_files() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
-    (shots,) = re.findall(r"in_context/figure_6`: `evaluation.shots=(\S+) evaluation.shots_of=null`", page)
-    (number,) = re.findall(r"in_context/figure_4`: .* at its scale (\d+), 50B tokens apart", page)
-    scale = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null")
-    of_examples, over_time = (
-        composition_of(f"experiment=in_context/{name}", *scale).jobs[0].config for name in ("figure_6", "figure_4")
-    )
-    assert (of_examples.evaluation.shots, of_examples.evaluation.shots_of) == (tuple(yaml.safe_load(shots)), None)
-    assert isinstance(over_time.budget, EqualTokensBudget)
-    assert over_time.budget.tokens == int(number) * 50_000_000_000
-    assert over_time.training.checkpoints == over_time.training.keep_checkpoints == int(number)
-    assert over_time.evaluation.last_checkpoints == int(number)
-
-
-@pytest.mark.slow
 def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
     """A curve over checkpoints takes no training of its own."""
     overrides = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null", "evaluation.data=DIR")
@@ -247,18 +154,6 @@ def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
         run.training.key for name in names for run in plan_of(f"experiment=in_context/{name}", *overrides).trainings
     }
     assert len(keys) == 3
-
-
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_every_experiment_says_what_it_is_its_commands_its_files_and_how_to_read_it(path: Path) -> None:
-    experiment = experiment_of(name_of(path))
-    assert experiment.name == name_of(path)
-    assert experiment.title and experiment.question and experiment.cost
-    assert list(header_commands(path))
-    if path.parent != DIRECTORY:
-        beside = path.parent / "_common.yaml"
-        text = "\n".join([*header(path), *(header(beside) if "_common.yaml" in "\n".join(header(path)) else [])])
-        assert ("arXiv" in text or "a course" in text) and "# How to read" in text and "# Files" in text
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

@@ -186,18 +186,6 @@ def test_a_configuration_survives_its_own_json() -> None:
     assert build_run(to_plain(config)) == config
 
 
-def test_every_field_of_every_group_is_documented() -> None:
-    def walk(cls: type) -> None:
-        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            assert field.metadata["doc"], f"{cls.__name__}.{field.name}"
-
-    walk(RunConfig)
-    config = configured()
-    values = [getattr(config, field.name) for field in dataclasses.fields(config)]
-    for value in filter(dataclasses.is_dataclass, values):
-        walk(type(value))
-
-
 @pytest.mark.parametrize(
     ("groups", "drawn"),
     [

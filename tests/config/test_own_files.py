@@ -13,25 +13,6 @@ from paribus.config.arguments import parse
 from paribus.config.hydra_session import Loader
 from paribus.errors import ConfigurationError
 
-
-@pytest.mark.parametrize("text", ["# @package _global_\n# What the table is to say.\n", "{}\n"])
-@pytest.mark.parametrize("group", ["experiment", "tokenizer"])
-def test_a_file_that_says_nothing_is_refused(tmp_path: Path, group: str, text: str) -> None:
-    path = tmp_path / group / "mine.yaml"
-    path.parent.mkdir()
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=f"{path} says nothing; an? (experiment|file of a group) gives"):
-        compose_command(parse(["--config-dir", str(tmp_path), "scale=tiny", f"{group}=mine"]))
-
-
-def test_an_experiment_of_nothing_but_defaults_says_something(tmp_path: Path) -> None:
-    path = tmp_path / "experiment" / "mine.yaml"
-    path.parent.mkdir()
-    path.write_text("# @package _global_\ndefaults:\n  - override /encoder: longest_first\n", encoding="utf-8")
-    (job,) = compose_command(parse(["--config-dir", str(tmp_path), "scale=tiny", "experiment=mine"])).jobs
-    assert job.config.encoder.kind == "longest_first"
-
-
 FILES = {
     "main.yaml": "defaults:\n  - animal: cat\n  - food: fish\n  - _self_\n  - meal: ${animal}_${food}\nseed: 1\n",
     "animal/cat.yaml": "legs: 4\n",
@@ -68,22 +49,3 @@ def test_values_that_read_the_environment_are_refused_by_their_path(value: str) 
 def test_a_value_may_refer_to_another() -> None:
     job = compose_command(parse(["scale=tiny", "seed=7", "tracking.experiment=of_${oc.select:seed}"])).jobs[0]
     assert job.config.tracking.experiment == "of_7"
-
-
-def test_a_value_of_another_choice_is_refused_with_that_choice() -> None:
-    message = (
-        "corpus.sample: Interpolation key 'budget.text' not found: only budget=equal_text has it; give a size such "
-    )
-    with pytest.raises(ConfigurationError, match=message):
-        compose_command(parse(["scale=tiny", "corpus.sample=${budget.text}"]))
-
-
-def test_composing_leaves_the_resolvers_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = parse(["scale=tiny"])
-    compose_command(command)
-
-    def registered(name: str, *arguments: object, **options: object) -> None:
-        assert name in ("hydra", "now", "python_version"), f"{name} is another one now, for all threads"
-
-    monkeypatch.setattr(OmegaConf, "register_new_resolver", registered)
-    compose_command(command)

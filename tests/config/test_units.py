@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from paribus.config.units import format_count, format_size, parse_count, parse_sample, parse_size, rounded_up_size
+from paribus.config.units import parse_count, parse_sample, parse_size, rounded_up_size
 
 
 def test_sizes_and_counts_are_read_exactly() -> None:
@@ -24,11 +24,6 @@ def test_text_that_is_no_positive_size_is_refused() -> None:
                 read(text)
     with pytest.raises(ValueError, match=r"^should be 1 or more, not 0\.3$"):
         parse_count(0.3)
-
-
-def test_sizes_and_counts_are_shown_briefly() -> None:
-    assert format_size(388 * 2**30) == "388.0 GiB"
-    assert format_count(468_239_360) == "468.2M"
 
 
 def test_a_size_to_be_given_is_never_less_than_it_was() -> None:

@@ -1,28 +1,14 @@
-"""Uniformity of token embeddings and their projection, against direct computation."""
+"""Classes of tokens by their frequency, and embeddings as they are read from checkpoints."""
 
 import dataclasses
-import itertools
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from paribus.config.groups.model import GPTNeoXModel, ModelConfig
-from paribus.evaluation.embeddings import frequency_classes, read_embeddings, uniformity
+from paribus.evaluation.embeddings import frequency_classes, read_embeddings
 from paribus.modeling.models import build_model, save_model
 from support.evaluations import STAGE_MODEL
-
-
-def drawn(count: int, width: int = 5, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(0.5, 1, (count, width)).astype(np.float32)
-
-
-def test_uniformity_is_the_log_mean_potential_of_pairs_of_unit_vectors() -> None:
-    vectors = drawn(40)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    pairs = [np.exp(-2 * np.sum((unit[i] - unit[j]) ** 2)) for i, j in itertools.combinations(range(40), 2)]
-    assert uniformity(vectors) == pytest.approx(np.log(np.mean(pairs)), abs=1e-5)
-    assert uniformity(7 * vectors) == pytest.approx(uniformity(vectors), abs=1e-5)
 
 
 def test_frequency_classes_are_thirds_of_the_used_tokens_without_special_ones() -> None:

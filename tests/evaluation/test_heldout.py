@@ -1,6 +1,5 @@
 """The continuation task: items made from held-out text."""
 
-import dataclasses
 import json
 import random
 from pathlib import Path
@@ -14,12 +13,9 @@ from paribus.errors import DataError
 from paribus.evaluation.heldout import continuation_items, cut_passage, passage_sample, sample_documents
 from paribus.evaluation.items import ItemSet, text_digest
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.reporting.compare import compare
-from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.evaluations import stage_context, write_checkpoints
-from support.tables import notes, record
 
 WORDS = ("the", "of", "corpus", "token", "order", "and", "vocabulary", "merges", "a", "text", "längste", "straße")
 HAN = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"
@@ -115,24 +111,3 @@ def test_clean_documents_have_the_bits_they_have_among_all(root: Path) -> None:
     by_step = [[row for row in clean if row["checkpoint"] == step] for step in (10, 20)]
     ratios = [sum(row["bits"] for row in rows) / sum(row["bytes"] for row in rows) for rows in by_step]
     assert metrics["eval/heldout_clean/bits_per_byte"] == pytest.approx(sum(ratios) / 2)
-
-
-def test_a_report_has_clean_and_concatenated_text_beside_all_and_their_overlap(root: Path, tmp_path: Path) -> None:
-    scores = load_scores(root / "evaluation")
-    concatenated = scores.texts["heldout_concatenated"]
-    assert concatenated.documents == scores.heldout.documents
-    assert (concatenated.bytes == scores.heldout.bytes).all()
-    assert (concatenated.bits != scores.heldout.bits).any()
-    overlap = {"documents": 700, "above_80": 0, "above_50": 34, "above_20": 55, "mean": 0.0517}
-    corpus = {"overlap": overlap, "moved": {"documents": 102, "bytes": 9}}
-    run = dataclasses.replace(record(tmp_path, "one", {}, {}), scores=root / "evaluation", corpus=corpus)
-    comparison = compare([run], [])
-    columns = [(column.group, column.label) for column in comparison.columns if column.kind == "bits_per_byte"]
-    assert columns == [("Held-out text", label) for label in ("bits / byte", "concatenated", "clean")]
-    lines = notes(comparison)
-    assert any("of them concatenated" in line and "clean ones among them" in line for line in lines)
-    assert (
-        "Overlap with training text, as the share of a held-out document's 8-grams in one training document: above "
-        "80 % in 0, above 50 % in 34, above 20 % in 55 of the corpus' 700 held-out documents, 5.2 % in the mean; 102 "
-        "near copies of training text, or of one group with one, had been moved to training."
-    ) in lines

@@ -13,8 +13,6 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from lm_eval import evaluator
 
-from paribus.checks import compose_command
-from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import read_records
@@ -35,32 +33,6 @@ def stored(root: Path, evaluation: EvaluationConfig) -> Path:
     write_drawn_corpus(root)
     build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
     return root / "tasks"
-
-
-def test_tasks_of_a_directory_are_stored_as_tasks_of_paribus_are(tmp_path: Path) -> None:
-    evaluation = config(write_tasks(tmp_path / "own", CHOICES, WRITTEN), "colours", "follows", shots=(0, 1))
-    assert check_evaluation(evaluation) == []
-    tasks = stored(tmp_path, evaluation)
-    (item, *_), (example, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
-    record = json.loads((tmp_path / "own" / "colours.jsonl").read_text().splitlines()[0])
-    assert item["query"] == f"Words: {record['question']}\nNext:"
-    assert item["choices"] == [record["a"], record["b"], record["c"]]
-    assert item["choices"][item["gold"]] == record[record["right"]]
-    assert example["id"] == "train/1"
-    about = yaml.safe_load((tasks / "colours.yaml").read_text())
-    assert about["description"] == CHOICES["description"]
-    assert [metric["metric"] for metric in about["metric_list"]] == ["acc", "acc_norm"]
-    (written, *_) = read_records(tasks / "follows.jsonl")
-    assert written["answers"] == [[record["a"]], [record["b"]]]
-    assert [record["query"] for record in read_records(tasks / "follows.fewshot.jsonl")] == ["order token"]
-
-
-def test_without_a_file_of_examples_some_items_are_split_off(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES | {"fewshot_split": "test"})
-    tasks = stored(tmp_path, config(own, "colours", shots=(2,)))
-    scored, examples = (read_records(tasks / f"colours{part}.jsonl") for part in ("", ".fewshot"))
-    assert (len(scored), len(examples)) == (18, 6)
-    assert not {record["query"] for record in scored} & {record["query"] for record in examples}
 
 
 def test_the_fingerprint_follows_yaml_python_and_records_and_not_their_place(tmp_path: Path) -> None:
@@ -84,50 +56,6 @@ def test_the_fingerprint_follows_yaml_python_and_records_and_not_their_place(tmp
     assert fingerprint(task.parent.rename(tmp_path / "moved")) == fingerprints[-1]
 
 
-def test_unsupported_tasks_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"output_type": "loglikelihood_rolling"}, "name its texts in evaluation.texts"),
-        ({"metric_list": [{"metric": "mcc"}]}, "is measured by mcc alone"),
-        ({"repeats": 4}, "asks 4 times"),
-        ({"test_split": "test[:5]"}, "no name of a file"),
-        ({"doc_to_target": None}, "lacks doc_to_target, of which its items are made"),
-    ]
-    for number, (fields, message) in enumerate(cases):
-        own = write_tasks(tmp_path / str(number), CHOICES | fields)
-        ((path, problem),) = check_evaluation(config(own, "colours", shots=(0,)))
-        assert path == "evaluation.tasks" and message in problem
-    own = write_tasks(tmp_path / "own", CHOICES)
-    with (own / "colours.yaml").open("a") as file:
-        file.write("process_docs: !function os.listdir\n")
-    ((_, problem),) = check_evaluation(config(own, "colours"))
-    assert "!function os.listdir, which is no file below" in problem
-
-
-def test_unknown_names_of_tasks_are_refused_with_the_nearest(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
-    messages = [message for _, message in check_evaluation(config(own, "colour", "piqa", "mmlu_astronomi"))]
-    assert "unknown task 'colour'; nearest: colours" in messages[0]
-    assert messages[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
-    assert "nearest: mmlu_astronomy" in messages[2]
-    assert messages[2].endswith(f"evaluation.include_path={own}: colours, piqa")
-    ((_, message),) = check_evaluation(config(None, "colour"))
-    assert message.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
-
-
-def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
-    own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "shapes"})
-    (own / "all.yaml").write_text("group: all_words\ntask: [colours, {task: shapes}]\n")
-    command = ["corpus=pydocs_small", "experiment=demo", f"evaluation.include_path={own}", f"root={tmp_path}"]
-    command += ["evaluation.tasks=[continuation,all_words,colours,mmlu_stem]"]
-    command += ["+experiment.table.groups={words: [all_words]}", "+evaluation.shots_of={all_words: [1], shapes: [2]}"]
-    run = compose_command(parse(command)).jobs[0].config
-    assert run.evaluation.tasks is not None and run.evaluation.tasks[:3] == ("continuation", "shapes", "colours")
-    assert len(run.evaluation.tasks) == len(set(run.evaluation.tasks)) == 3 + 19
-    assert run.experiment is not None and run.experiment.table is not None
-    assert run.experiment.table.groups == {"words": ["colours", "shapes"]}
-    assert run.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
-
-
 def test_a_missing_field_is_refused_where_a_prompt_would_show_it_as_none(tmp_path: Path) -> None:
     texts = [("Words: {{question}}", "question"), ("question", "question"), (CHOICES["doc_to_text"], "b")]
     for number, file in enumerate(("colours.jsonl", "examples.jsonl")):
@@ -149,21 +77,6 @@ def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
     record = json.loads(lines[line]) | change
     lines[line] = json.dumps({field: value for field, value in record.items() if value is not None})
     path.write_text("\n".join(lines) + "\n")
-
-
-def test_an_answer_that_is_no_choice_is_refused_by_file_and_item(tmp_path: Path) -> None:
-    for name, line, answer, message in [
-        ("colours", 0, 3, r"colours.jsonl, item 1: .*is its answer the number of a choice\?"),
-        ("colours", 1, 3, r"colours.jsonl, item 2: .* must be one of 3 choices, not 3"),
-        ("examples", 1, 3, r"examples.jsonl, example 2: .* must be one of 3 choices, not 3"),
-    ]:
-        own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "right"}, number=2)
-        for file in ("colours", "examples"):
-            for place in range(2):
-                rewrite(own / f"{file}.jsonl", place, {"right": 0})
-        rewrite(own / f"{name}.jsonl", line, {"right": answer})
-        with pytest.raises(DataError, match=message):
-            stored(tmp_path / f"{name}{line}", config(own, "colours", shots=(1,)))
 
 
 SEED, STEP, SHOTS = 1234, 20, (0, 1)

@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,11 @@ from numpy.typing import NDArray
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation import prompts
-from paribus.evaluation.items import AnswerItem, AnyItem, BlankItem, Item, TextItem, read_records, write_records
 from paribus.evaluation.pairs import encode_choices
 from paribus.evaluation.prompts import (
-    ItemTokens,
     Spellings,
     build_prompts,
     encode_requests,
-    item_tokens,
     text_log_probabilities,
 )
 from paribus.evaluation.rows import choice_bits
@@ -30,7 +26,6 @@ from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.tokenization import Tokenizer
 from support.evaluations import (
     WORDS,
-    ByteEncoder,
     brute_force,
     stage_context,
     tiny_model,
@@ -156,17 +151,3 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
     assert counted["crossed_choices"] == scored["crossed_choices"]["0"]
     assert counted["long_prompts"] == {shots: len(items) for shots, items in scored["truncated_items"].items()}
     assert (counted["items"], counted["choices"]) == (20, 80)
-
-
-def test_tokens_of_every_kind_of_item_include_the_delimiter_before_its_answer(tmp_path: Path) -> None:
-    encoder = ByteEncoder()
-    items: list[tuple[AnyItem, ItemTokens]] = [
-        (Item("1", "four", ("a", "bb"), 0), ItemTokens(4 + 3, 2, 0)),
-        (BlankItem("2", ("four", "a"), "bb", 0), ItemTokens(4 + 3, 2, 0)),
-        (TextItem("3", "four", "12"), ItemTokens(4 + 3, 1, 0)),
-        (AnswerItem("4", "four", (("1", "1"), ("1",))), ItemTokens(4 + 5, 0, 0)),
-    ]
-    for item, expected in items:
-        write_records(tmp_path / "items.jsonl", [asdict(item)])
-        (record,) = read_records(tmp_path / "items.jsonl")
-        assert item_tokens(encoder, lambda: Spellings(encoder.token_bytes()), record, " ", ("t", 0)) == expected, item

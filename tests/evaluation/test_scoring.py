@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from paribus.checks import check_combinations
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel, ModelConfig
 from paribus.config.groups.training import TrainingConfig
@@ -33,8 +32,6 @@ from support.evaluations import (
     write_checkpoints,
     write_drawn_corpus,
 )
-from support.models import ENCODER_DECODER
-from support.run_config import run_config
 from support.steps import make_stepper
 from support.training_inputs import TRANSLATOR
 
@@ -156,15 +153,6 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_bfloat16_scores_are_those_of_float32_up_to_its_rounding(checkpoint: Path) -> None:
-    pairs = [Pair(np.arange(5, 5 + size), np.arange(size, size + 4)) for size in range(1, 20)]
-    exact, half = (
-        Scorer(load_checkpoint_model(checkpoint, "cpu", precision), 128).score(pairs).log_probability
-        for precision in ("fp32", "bf16")
-    )
-    assert 1e-4 < np.abs(half / exact - 1).max() < 0.05
-
-
 def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu_for_scores_alone(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,11 +175,6 @@ def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu_for_scores_alone(
         torch.set_float32_matmul_precision(before)
 
 
-def test_an_encoder_decoder_is_scored_in_float32_only() -> None:
-    config = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(precision="bf16", tasks=()))
-    assert ("evaluation.precision", "bf16, but an encoder_decoder is scored in fp32 only") in check_combinations(config)
-
-
 def test_a_padded_batch_has_at_most_so_many_tokens_or_one_item() -> None:
     lengths = [9, 7, 5, 5, 1]
     cases = {1: [1] * 5, 9: [1] * 5, 18: [2, 3], 20: [2, 3], 27: [3, 2], 100: [5]}
@@ -203,7 +186,6 @@ def test_a_padded_batch_has_at_most_so_many_tokens_or_one_item() -> None:
 
 EVALUATION = EvaluationConfig(continuation_items=12, heldout_documents=10, shots=(0,), average_checkpoints=3)
 STEPS = (10, 20, 30, 40)
-WEIGHTS = "model.safetensors"
 
 
 @pytest.fixture(scope="module")
@@ -244,18 +226,6 @@ def test_each_scored_model_is_the_mean_of_the_checkpoints_up_to_it(root: Path) -
     assert bits[40] == of_mean[40] != bits[30]
     assert bits[40] != pytest.approx(of_last[40], rel=1e-2)
     assert embeddings["uniformity"] != embeddings_of_last["uniformity"]
-
-
-def test_a_half_written_average_of_a_killed_evaluation_is_written_again(root: Path) -> None:
-    paths = {step: root / "training" / f"step_{step:08d}" for step in STEPS}
-    torn = root / "work" / "step_00000040.partial"
-    torn.mkdir(parents=True)
-    (torn / WEIGHTS).write_bytes(b"half")
-    averaged = averaged_checkpoints(paths, 3, root / "work", ALONE)
-    assert sorted(path.name for path in (root / "work").iterdir()) == ["step_00000030", "step_00000040"]
-    assert {path.name for path in averaged[40].iterdir()} == {path.name for path in paths[40].iterdir()}
-    assert averaged_checkpoints(paths, 1, root / "none", ALONE) == paths
-    assert not (root / "none").exists()
 
 
 @pytest.mark.parametrize("config", [STAGE_MODEL, TRANSLATOR])

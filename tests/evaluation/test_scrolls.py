@@ -1,19 +1,14 @@
-"""Records of SCROLLS and QMSum as examples, and what is refused of files and configuration."""
+"""Records of SCROLLS and QMSum as examples, and what is refused of files."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paribus.checks import compose_command
-from paribus.config.arguments import parse
-from paribus.config.groups.evaluation import NoFinetuning, ScrollsFinetuning
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import DataError
 from paribus.evaluation.scrolls import (
     Question,
     TaskData,
-    check_scrolls,
-    check_scrolls_names,
     read_task,
 )
 from paribus.evaluation.tune import Rows, rouge_scores
@@ -60,21 +55,6 @@ def test_invalid_records_are_refused_by_file_and_line(tmp_path: Path) -> None:
         assert "qasper/validation.jsonl" in str(error.value) and message in str(error.value)
 
 
-def test_unknown_tasks_and_missing_files_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    assert check_scrolls(NoFinetuning()) == []
-    config = ScrollsFinetuning(tasks=("qmsun", "qasper", "qasper"), data=str(tmp_path))
-    known = "narrative_qa, qasper, contract_nli, qmsum, gov_report"
-    assert check_scrolls_names(config) == [
-        ("finetuning.tasks", f"'qmsun' is unknown; did you mean 'qmsum'? known: {known}"),
-        ("finetuning.tasks", "names qasper 2 times"),
-    ]
-    problems = check_scrolls(ScrollsFinetuning(tasks=("qasper",), data=str(tmp_path)))
-    assert [path for path, _ in problems] == ["evaluation.data"] * 2
-    assert f"fine-tuning on qasper needs {tmp_path}/qasper/train.jsonl or the same with .gz" in problems[0][1]
-    ((path, message),) = set(check_scrolls(ScrollsFinetuning(tasks=("qasper",))))
-    assert path == "evaluation.data" and message.endswith("it is null")
-
-
 def test_a_long_document_loses_its_end_and_leaves_room_for_the_longest_answer() -> None:
     tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
     train = [Question("a", "Who?", 0, ("Ann",), ""), Question("b", "Why?", 1, ("x" * 99,), "")]
@@ -94,20 +74,3 @@ def test_the_examples_of_scrolls_own_script_have_the_scores_it_prints() -> None:
     means = {name: 100 * sum(values[name] for values in scores) / 3 for name in scores[0]}
     expected = {"rouge1": 72.2222, "rouge2": 33.3333, "rougeL": 72.2222, "rouge_geometric_mean": 55.8136}
     assert means == pytest.approx(expected, abs=1e-4)
-
-
-PAIRS = ("corpus=parallel", "corpus.source=[a]", "corpus.target=[b]", "model=wmt_tiny", "packing=pair")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["tokenizer=bytes", "finetuning.answer_characters=33"], "take more than half of model.context_length=64"),
-        (["finetuning.answer_characters=129"], r"129 characters \(4 to a token\) .*; use 128 or less"),
-        (["finetuning.learning_rate=0"], "finetuning.learning_rate"),
-        ([*PAIRS, "evaluation=heldout", "budget=equal_steps"], r"finetuning\.kind: scrolls fine-tunes language models"),
-    ],
-)
-def test_impossible_settings_are_refused_by_their_path(arguments: list[str], message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        compose_command(parse(["scale=tiny", "finetuning=scrolls", "finetuning.answer_characters=32", *arguments]))

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import datasets
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from lm_eval.tasks import TaskManager
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError
@@ -143,19 +141,6 @@ def test_prompts_hold_only_examples_of_the_pool_and_follow_the_seed(scored: Any)
     assert prompts(1) == prompts(1) != prompts(2)
 
 
-def test_lm_eval_itself_reads_the_task_from_inside_its_directory(
-    scored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tasks = scored()[0].inputs["tasks"].rename(tmp_path / "moved")
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tasks)
-    theirs = TaskManager(include_path=".", include_defaults=False).load(["continuation"])["tasks"]["continuation"]
-    theirs.build_all_requests()
-    ours = load_task(tasks, "continuation", 0)
-    ours.build_all_requests()
-    assert [instance.args for instance in theirs.instances] == [instance.args for instance in ours.instances]
-
-
 def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
     message = r"evaluation\.last_checkpoints: 3 are to be scored or averaged, .* at 2 of .* 20 steps"
     with pytest.raises(ConfigurationError, match=message):
@@ -198,24 +183,6 @@ def test_each_kind_of_item_has_its_own_measures(scored: Any, tmp_path: Path) -> 
     assert 0 <= result["metrics"]["eval/squad/1shot/f1"] <= 1
     chance = {name: about["chance"] for name, about in statistics(context)["tasks"].items()}
     assert (chance["squad"], chance["winogrande"], chance["ag_news"]) == (0, 0.5, 0.25)
-
-
-def test_documents_that_a_tokenizer_changes_are_counted_where_it_may_lose_text(scored: Any, bpe: Tokenizer) -> None:
-    tokenizers = {"bpe": bpe}
-    for name, words in {"all": WORDS, "without_e": [word for word in WORDS if "e" not in word]}.items():
-        tokenizers[name] = Tokenizer.train(
-            [" ".join(words)] * 3,
-            unit="character",
-            unknown="token",
-            pretokenizer="none",
-            vocab_size=300,
-            special_tokens=["<|endoftext|>"],
-        )
-    changed = {}
-    for name, tokenizer in tokenizers.items():
-        context, _ = scored(tokenizer, name=name, shots=(0,))
-        changed[name] = statistics(context)["changed_documents"] / len(heldout(context))
-    assert changed == {"bpe": 0, "all": 0, "without_e": 1}
 
 
 def test_a_vocabulary_trained_on_with_dropout_is_scored_with_all_merges(scored: Any, bpe: Tokenizer) -> None:

@@ -1,6 +1,5 @@
 """The stages `tasks` and `evaluation` on pairs: bits per byte of targets given their sources."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,10 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
-from paribus.config.groups.evaluation import default_table
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.evaluation.heldout import read_pairs
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.evaluation.translation import tokenized_bleu
 from paribus.modeling.models import build_model, save_model
-from paribus.reporting.columns import columns_of
 from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.stages import context_at
@@ -104,28 +100,3 @@ def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translation
         assert sum(row["value"] for row in items) / 9 == pytest.approx(scores[-1])
         assert {row["metric"] for row in items} == {"bleu"}, "the language of held-out pairs may be unknown"
     assert metrics["eval/translation/0shot/bleu"] == pytest.approx(sum(scores) / 2)
-
-
-def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
-    (tmp_path / "data" / "wmt14_en_de").mkdir(parents=True)
-    lines = [json.dumps({"translation": {"en": source, "de": target}}) for source, target in pair_texts(12)]
-    (tmp_path / "data" / "wmt14_en_de" / "test.jsonl").write_text("\n".join(lines))
-    metrics = scored(tmp_path, tasks=("wmt14_en_de",), data=str(tmp_path / "data"), translations=0, beams=2, limit=10)
-    assert "eval/translation/0shot/bleu" not in metrics
-    table = rows(tmp_path, "translations")
-    assert {(row["checkpoint"], row["task"]) for row in table} == {(20, "wmt14_en_de")}
-    assert [row["document"] for row in table] == [f"test/{line}" for line in range(1, 11)]
-    translations, references = [row["translation"] for row in table], [target for _, target in pair_texts(10)]
-    metric, statistics = BLEU(), json.loads((tmp_path / "evaluation" / "statistics.json").read_text())
-    score = metric.corpus_score(translations, [references]).score / 100
-    assert metrics["eval/wmt14_en_de/0shot/bleu"] == pytest.approx(score)
-    assert statistics["bleu"] == str(metric.get_signature())
-    tokenized = tokenized_bleu(translations, references, "de")
-    assert metrics["eval/wmt14_en_de/0shot/tokenized_bleu"] == pytest.approx(tokenized.score / 100)
-    assert statistics["tokenized_bleu"] == tokenized.signature
-    columns = columns_of([load_scores(tmp_path / "evaluation")], [{}], default_table())
-    assert [column.label for column in columns if column.group == "wmt14_en_de"] == ["BLEU", "tokenized BLEU"]
-    heldout = {document.id: document.text for document in CorpusArtifact(tmp_path / "corpus").documents("heldout")}
-    sources = [heldout[row["document"]] for row in rows(tmp_path, "heldout")]
-    cut = [source for source in sources if len(source.encode()) > MODEL.context_length - 1]
-    assert 0 < statistics["cut_sources"] == len(cut) < len(sources)

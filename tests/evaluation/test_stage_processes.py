@@ -6,7 +6,6 @@ beside its artefact.
 """
 
 import json
-import signal
 import sys
 import time
 from pathlib import Path
@@ -129,19 +128,6 @@ def test_a_killed_process_ends_all_and_finished_tasks_are_not_repeated(tmp_path:
     finished = {path: path.stat().st_mtime_ns for path in work.glob("*.json")}
     resume(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
-
-
-@pytest.mark.slow
-def test_tasks_stopped_by_a_signal_save_their_steps_and_resume_to_the_same_bytes(tmp_path: Path) -> None:
-    process, work = start(tmp_path, "finetuning", 2), tmp_path / "finetuning2.work"
-    while not list(work.glob("*/metrics.jsonl")):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
-    process.send_signal(signal.SIGTERM)
-    output, errors = process.communicate(timeout=60)
-    if not (tmp_path / "finetuning2" / "statistics.json").exists():
-        assert output.startswith("InterruptedRunError: stopped by a signal"), errors
-    resume(tmp_path)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The stages `tasks` and `evaluation` on sets of texts and on segmented corpora."""
+"""The stages `tasks` and `evaluation` on sets of texts."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,10 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.segmentation import read_segmented, tokenizer_scores
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
 from support.evaluations import stage_context, write_checkpoints, write_drawn_corpus
-from support.real_data import RealData
 
 BYTES = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
 
@@ -58,20 +56,3 @@ def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> Non
     assert metrics["eval/half_concatenated/bits_per_byte"] != pytest.approx(metrics["eval/half/bits_per_byte"])
     order = json.loads((tmp_path / "tasks" / "half.order.json").read_text())
     assert sorted(order) == list(range(10)) != order
-
-
-def test_a_run_scores_its_tokenizer_on_a_segmented_corpus_as_the_library_does(
-    tmp_path: Path, real_data: RealData
-) -> None:
-    sentences = read_segmented(real_data.segmented)
-    texts = ["".join(words) for words in sentences[300:900]]
-    settings = {"unit": "character", "unknown": "token", "pretokenizer": "gpt2", "special_tokens": ["<|endoftext|>"]}
-    tokenizer = Tokenizer.train(texts, vocab_size=2_500, **settings)  # type: ignore[arg-type]
-    write_drawn_corpus(tmp_path)
-    (tmp_path / "data" / "msr").mkdir(parents=True)
-    (tmp_path / "data" / "msr" / "test.seg.txt.gz").symlink_to(real_data.segmented)
-    metrics = scored(tmp_path, tokenizer, tasks=("msr",), limit=300, last_checkpoints=1)
-    expected = tokenizer_scores(tokenizer, sentences[:300])
-    assert 0.4 < expected.f1 < 0.8
-    for name in ("precision", "recall", "f1"):
-        assert metrics[f"eval/msr/0shot/word_{name}"] == pytest.approx(getattr(expected, name), rel=1e-12)

@@ -5,11 +5,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from rouge_score.rouge_scorer import RougeScorer
 from torch.nn.functional import cross_entropy
 
 from paribus.evaluation import tune
@@ -18,13 +16,11 @@ from paribus.modeling.models import load_model
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.tokenization import Tokenizer
 from paribus.training.data import Batches
-from support.corpora import write_jsonl
 from support.finetunings import (
     MODEL,
     STEP,
     finetuned,
     finetuning_config,
-    meeting,
     run_data,
     run_finetuned,
     with_training,
@@ -112,31 +108,6 @@ def test_every_tokenizer_takes_the_same_steps_and_is_asked_the_same_questions(tm
         document_bytes.append(about["document_bytes"])
     assert protocols[0] == protocols[1]
     assert document_bytes[0] < document_bytes[1]
-
-
-def test_rouge_of_a_run_is_that_of_rouge_score_and_its_geometric_mean_that_of_the_means(tmp_path: Path) -> None:
-    words = "Ann: Day 1. Sum up. we meet Answer: "
-    write_checkpoint(tmp_path, Tokenizer.train([words] * 9, vocab_size=300, special_tokens=["<|endoftext|>"]))
-    questions = [("Sum up.", "We meet and part."), ("Who?", "Ann and Bob."), ("When?", "It is not said when we meet.")]
-    train = [meeting(("Sum up.", "we meet"), said=f"Day {day}.") for day in range(8)]
-    write_jsonl(tmp_path / "data/qmsum/train.jsonl", train)
-    write_jsonl(tmp_path / "data/qmsum/validation.jsonl", [meeting(*questions)])
-    finetuned(tmp_path, tasks=("qmsum",), epochs=6.0, learning_rate=0.02)
-    predictions = {row["item"]: row["prediction"] for row in table(tmp_path, "predictions")}
-    assert list(predictions) == ["validation/1/general/1", "validation/1/specific/1", "validation/1/specific/2"]
-    values: dict[str, list[float]] = {}
-    for row in table(tmp_path):
-        values.setdefault(row["metric"], []).append(row["value"])
-    scorer, means = RougeScorer(["rouge1", "rouge2", "rougeL"]), []
-    scores = [
-        scorer.score(answer, prediction)
-        for prediction, (_, answer) in zip(predictions.values(), questions, strict=True)
-    ]
-    for name in ("rouge1", "rouge2", "rougeL"):
-        assert values[name] == [score[name].fmeasure for score in scores]
-        means.append(np.mean(values[name]))
-    assert means[0] > 0.1
-    assert np.mean(values["rouge_geometric_mean"]) == pytest.approx(np.prod(means) ** (1 / 3))
 
 
 def test_a_stopped_stage_resumes_and_ends_with_the_same_bytes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

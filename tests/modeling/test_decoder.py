@@ -1,8 +1,6 @@
 """Decoders against the classes of transformers."""
 
 import dataclasses
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaFo
 from paribus.config.groups.model import DecoderModel
 from paribus.errors import DataError
 from paribus.modeling.decoder import Decoder, Documents, KVCache, attend, huggingface_tensors
-from paribus.modeling.models import build_model, load_model, save_model
+from paribus.modeling.models import build_model, load_model
 from paribus.training.losses import DocumentEnd, SummedLoss, document_attention, document_bounds
 from support.models import GPT_NEOX, LLAMA
 from support.transformers_models import in_transformers
@@ -149,22 +147,6 @@ def test_bounds_of_documents_equal_their_mask(model: DecoderModel, monkeypatch: 
         )
 
 
-def test_layers_are_compiled_once_for_any_number_of_documents() -> None:
-    """A training that goes on would else compute its first micro-batch by other kernels than one left alone."""
-    graphs = []
-
-    def layer(states: torch.Tensor, documents: Documents) -> torch.Tensor:
-        return states * documents.bounds.sum()
-
-    compiled = torch.compile(layer, backend=lambda graph, inputs: graphs.append(graph) or graph.forward)
-    for ends in (1, 2, 5):
-        ids = drawn(1, 16).clamp(min=4)
-        ids[0, 3 : 3 + ends] = 3
-        compiled(torch.ones(2), document_bounds(ids, DocumentEnd(3)))
-    torch.compiler.reset()
-    assert len(graphs) == 1
-
-
 class OnGPU(torch.Tensor):
     """Of a CPU, and says otherwise."""
 
@@ -205,13 +187,3 @@ def test_states_are_bfloat16_and_weights_stay_float32(model: DecoderModel) -> No
         expected = exact.get_parameter(name).grad
         assert parameter.grad is not None and expected is not None
         assert (parameter.grad - expected).norm() < 0.05 * expected.norm(), name
-
-
-def test_transformers_is_not_imported_to_build_or_load_one(tmp_path: Path) -> None:
-    save_model(built(LLAMA), tmp_path)
-    code = (
-        "import sys; from pathlib import Path; import paribus.training.loop, paribus.evaluation.generation; "
-        "from paribus.modeling.models import load_model; load_model(Path(sys.argv[1])); "
-        "sys.exit('transformers.models.llama.modeling_llama' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0

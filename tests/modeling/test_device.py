@@ -1,6 +1,6 @@
 """Devices as configurations mean them, with CUDA's answers in place of a GPU."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,23 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn.attention import SDPBackend, varlen
 
-from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.evaluation import translation
 from paribus.evaluation.heldout import TextPair
-from paribus.evaluation.scoring import load_checkpoint_model
 from paribus.evaluation.translation import Translator
-from paribus.modeling.decoder import Documents, attend
-from paribus.modeling.device import BatchMemory, expect_many_shapes, resolve_device, usable_gpus
+from paribus.modeling.device import BatchMemory, resolve_device
 from paribus.tokenization import Tokenizer
 from paribus.training import parallel
 from support.drivers import list_gpus
-from support.training_inputs import config, execute, pair_config, write_inputs, write_pair_inputs
 
 
 @pytest.fixture
@@ -74,66 +68,6 @@ def test_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cpu(
     with pytest.raises(ConfigurationError, match=r"is built for CUDA 13\.0, which this driver may be too old for"):
         resolve_device("auto", "evaluation.device")
     assert resolve_device("cpu", "evaluation.device").type == "cpu"
-
-
-def test_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number is NVML's until CUDA is begun."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    assert usable_gpus() == 0
-    for device in ("cuda", "cuda:1"):
-        with pytest.raises(
-            ConfigurationError, match=rf"training\.device is '{device}', but 0 CUDA devices are visible"
-        ):
-            resolve_device(device, "training.device")
-
-
-# Which work has attention done by kernels that plan nothing for a shape.
-
-
-@pytest.fixture
-def planning() -> Iterator[None]:
-    before = torch.backends.cuda.cudnn_sdp_enabled()
-    yield
-    torch.backends.cuda.enable_cudnn_sdp(before)
-
-
-@pytest.mark.usefixtures("planning")
-def test_only_a_training_of_contexts_plans_attention(tmp_path: Path) -> None:
-    """What scores, generates or reads documents or pairs has too many shapes for that."""
-
-    def plans(work: Callable[[], object]) -> bool:
-        torch.backends.cuda.enable_cudnn_sdp(True)
-        work()
-        return torch.backends.cuda.cudnn_sdp_enabled()
-
-    inputs, pairs = write_inputs(tmp_path), write_pair_inputs(tmp_path)
-    within = config(packing=ConcatenatePacking(attention="document"))
-    checkpoint = tmp_path / "run" / "output" / "step_00000014"
-    assert plans(lambda: execute(tmp_path, "run", inputs))
-    assert not plans(lambda: load_checkpoint_model(checkpoint, "cpu"))
-    assert not plans(lambda: execute(tmp_path, "within", inputs, within))
-    assert not plans(lambda: execute(tmp_path, "pairs", pairs, pair_config()))
-
-
-@pytest.mark.usefixtures("planning")
-@pytest.mark.skipif(not hasattr(varlen, "_select_backend"), reason="this PyTorch has one kernel for documents")
-def test_attention_within_documents_takes_the_kernel_that_plans_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As PyTorch chooses on an H100 from 2.15 on; it says of none that it is not deterministic."""
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    monkeypatch.setattr(varlen, "_cudnn_version_and_major_capability", lambda index: (92_600, 9))
-    chosen, select = [], varlen._select_backend
-    monkeypatch.setattr(
-        varlen, "_select_backend", lambda *given, **more: chosen.append(select(*given, **more)) or chosen[-1]
-    )
-    with FakeTensorMode():
-        heads = torch.empty(4, 1024, 16, 64, dtype=torch.bfloat16, device="cuda:0", requires_grad=True)
-        documents = Documents(torch.empty(9, dtype=torch.int32, device="cuda:0"), 1024)
-        attend(heads, heads, heads, documents)
-        expect_many_shapes()
-        attend(heads, heads, heads, documents)
-    kernels = [torch._C._SDPBackend(kernel) for kernel in chosen]
-    assert kernels == [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION]
 
 
 # Batches for which memory is short: halved, with nothing lost, doubled or put in another place.

@@ -7,23 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-from paribus.config.groups.model import GPTNeoXModel, ModelConfig
-from paribus.config.groups.ordering import ConcatenatePacking
-from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.pairs import Pair
-from paribus.evaluation.scoring import Scorer
+from paribus.config.groups.model import ModelConfig
 from paribus.modeling.decoder import Decoder
 from paribus.modeling.models import build_model, load_model, save_model
-from paribus.modeling.parameters import parameter_count, training_flops
-from support.evaluations import brute_force
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, family
-from support.training_inputs import BUDGET, config, execute, write_inputs
 
 each_family = pytest.mark.parametrize("model", FAMILIES, ids=family)
 VOCABULARY = ("embedding.weight", "output.weight", "model.shared.weight")
@@ -152,46 +143,3 @@ def test_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: Mode
     assert torch.equal(logits(built), logits(loaded))
     auto = AutoModelForCausalLM if isinstance(built, Decoder) else AutoModelForSeq2SeqLM
     torch.testing.assert_close(logits(built), logits(auto.from_pretrained(tmp_path)), rtol=0, atol=1e-6)
-
-
-def test_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path) -> None:
-    save_model(build_model(GPT_NEOX, 64, 0), tmp_path)
-    with safe_open(tmp_path / "model.safetensors", "pt") as weights_file:
-        assert {"embed_out.weight", "gpt_neox.embed_in.weight"} <= set(weights_file.keys())
-    saved = json.loads((tmp_path / "config.json").read_text())
-    assert (saved["hidden_act"], saved["use_parallel_residual"], saved["layer_norm_eps"]) == ("gelu", True, 1e-5)
-    assert saved["rope_parameters"]["partial_rotary_factor"] == 0.25
-
-
-def test_unknown_families_and_impossible_shapes_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="does not say which model"):
-        load_model(tmp_path / "nowhere")
-    for content, error, message in (
-        (
-            '{"model_type": "mamba"}',
-            ConfigurationError,
-            r"config\.json: model_type 'mamba' is unknown here; known: llama",
-        ),
-        ("{}", DataError, "does not say which model"),
-    ):
-        (tmp_path / "config.json").write_text(content)
-        with pytest.raises(error, match=message):
-            load_model(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"model\.heads: 3 does not divide model\.width=32"):
-        build_model(replace(LLAMA, heads=3), 64, 0)
-
-
-SMALL = GPTNeoXModel(width=16, layers=2, heads=2, ffn_width=24, context_length=16, initialization="small_init")
-
-
-def test_gpt_neox_is_trained_within_documents_saved_and_scored(tmp_path: Path) -> None:
-    run = replace(config(packing=ConcatenatePacking(attention="document")), model=SMALL)
-    result = execute(tmp_path, "run", write_inputs(tmp_path), run)
-    assert result["parameters"] == parameter_count(SMALL, 257)
-    assert result["flops"] == training_flops(SMALL, 257, BUDGET.tokens)
-    assert result["final_loss"] < math.log(257) - 0.5
-    trained = load_model(tmp_path / "run" / "output" / "step_00000014").eval()
-    context, choices = np.array(list(b"all else")), [list(b" being"), list(b" equal"), list(b" q")]
-    scores = Scorer(trained, batch_tokens=64).score([Pair(context, np.array(choice)) for choice in choices])
-    expected = [brute_force(trained, context.tolist(), choice)[0] for choice in choices]
-    np.testing.assert_allclose(scores.log_probability, expected, atol=1e-4)

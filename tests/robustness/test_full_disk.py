@@ -4,10 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from paribus.errors import classify, is_full_disk
 from support.command_line import OVERRIDES, paribus, write_corpus
 
 
@@ -41,18 +39,3 @@ def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_fil
     assert "ended without a word" not in printed
     assert printed.count("run 1 of 1") == 1
     assert failed.stderr == ""
-
-
-@pytest.mark.parametrize("small_disk", ["1m"], indirect=True)
-@pytest.mark.parametrize("entries", [120_000, 200_000, 50_000_000])
-def test_an_array_that_numpy_could_not_write_whole_tells_of_a_full_disk(small_disk: Path, entries: int) -> None:
-    """NumPy raises errors without a number, of which there are two."""
-    (small_disk / "other").write_bytes(bytes(500_000))
-    with pytest.raises(OSError, match=r"requested|free space|No space") as raised:
-        np.save(small_disk / "array.npy", np.ones(entries))
-    assert is_full_disk(raised.value)
-    assert classify(raised.value)["message"].startswith("the disk is full")
-
-
-def test_another_error_without_a_number_is_no_full_disk() -> None:
-    assert not is_full_disk(OSError("cannot identify image file"))

@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -59,11 +57,6 @@ def scores(directory: Path) -> dict[str, object]:
     return {path.parent.name: json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
 
 
-def runs(directory: Path) -> list[dict[str, object]]:
-    paths = sorted((directory / "paribus_runs/runs").glob("*/run.json"))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
 def scoring_job(directory: Path) -> psutil.Process | None:
     """The process of a job that is scoring, once its child is there."""
     for path in (directory / "paribus_runs/artifacts/claims").glob("evaluation-*"):
@@ -114,7 +107,6 @@ def test_a_sweep_has_the_same_scores_and_a_table_under_each_launcher(
     assert same_scores(unscored, sweep)
     assert "2 of 2 runs done in" in done.stdout
     assert "Comparison by arm" in done.stdout
-    assert [run["status"] for run in runs(unscored)] == ["done", "done"]
 
 
 @pytest.mark.slow
@@ -123,35 +115,6 @@ def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(sweep: Path, un
     assert status == 0, printed
     assert "trying again (1 of 1): the process died without a word: SIGKILL" in printed
     assert same_scores(unscored, sweep)
-
-
-@pytest.mark.slow
-def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
-    ending, printed = killed_while_scoring(unscored, "retries=0", victim=stage_process)
-    assert ending == 1
-    assert "1 of 2 runs done" in printed
-    ended = {str(run["status"]): run for run in runs(unscored)}
-    assert set(ended) == {"done", "failed"}
-    failure = ended["failed"]["failure"]
-    assert isinstance(failure, dict)
-    assert (failure["class"], failure["stage"], failure["log"]) == (
-        "infrastructure",
-        "evaluation",
-        "logs/evaluation.log",
-    )
-    assert "SIGKILL" in failure["message"]
-    status = paribus(unscored, "status", *ARMS, expect=1).stdout
-    assert "infrastructure: stage evaluation: the process died" in " ".join(status.replace("│", " ").split())
-
-
-@pytest.mark.slow
-def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) -> None:
-    status, printed = killed_while_scoring(unscored, "retries=0", "on_failure=stop", victim=stage_process)
-    assert status == 1
-    assert "0 of 2 runs done" in printed
-    assert "not started: another run has failed, and on_failure=stop" in printed
-    assert scores(unscored) == {}
-    assert not list((unscored / "paribus_runs/sweeps").glob("*/stopped-*"))
 
 
 @pytest.mark.slow
@@ -210,16 +173,3 @@ def test_reports_that_are_written_at_once_are_not_mixed(own_sweep: Path, monkeyp
         whole = [pool.submit(compare_runs, composition, runs, Console(file=io.StringIO())) for _ in range(2)]
         assert [future.result() for future in whole] == [True, True]
     assert events.read_text(encoding="utf-8") == before
-
-
-@pytest.mark.slow
-def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
-    process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])
-    wait_until(lambda: scoring_job(unscored), process)
-    family = psutil.Process(process.pid).children(recursive=True)
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate(timeout=120)
-    assert process.returncode == 130
-    _, alive = psutil.wait_procs(family, timeout=30)
-    assert alive == [], [item.cmdline() for item in alive]

@@ -96,18 +96,3 @@ def test_a_stopped_sweep_of_several_processes_saves_what_they_train(
     assert [record["failure"]["class"] for record in records] == ["interrupted"] * processes
     assert ("not started: the command was stopped" in said) is (processes == 2)
     assert not list(tmp_path.glob("paribus_runs/sweeps/*/stopped-*"))
-
-
-def test_the_log_of_a_training_in_several_processes_that_was_stopped_has_a_line_of_it(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
-    shared = ("training.processes=2", "training.device=cpu", "until=training")
-    process = subprocess.Popen(
-        command(["run", *ARGUMENTS, *shared]), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    wait_until(lambda: steps_done(tmp_path) >= 10, process)
-    process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    (line,) = stops(tmp_path)
-    (step,) = saved(tmp_path)
-    assert line.startswith(f"interrupted: stopped by a signal after step {step}, whose checkpoint is written")

@@ -1,14 +1,12 @@
 """Checkpoints that are whole or absent."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from paribus.config.groups.model import LlamaModel
-from paribus.errors import DataError
 from paribus.modeling.models import build_model, load_model
 from paribus.training import checkpoint
 from paribus.training.checkpoint import Checkpoints, Snapshot
@@ -102,19 +100,6 @@ def test_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, monke
         assert checkpoints.steps() == [5], function
         checkpoints.discard_after(5)
         assert [path.name for path in directory.iterdir()] == ["step_00000005"], function
-
-
-def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:
-    filled(tmp_path, 5)
-    with pytest.raises(DataError, match=r"order: 'abc' there, 'xyz' here"):
-        Checkpoints(tmp_path, SCORED, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
-
-
-def test_checkpoints_newer_than_the_resumed_step_are_discarded(tmp_path: Path) -> None:
-    checkpoints = filled(tmp_path, 5, 10)
-    shutil.copytree(tmp_path / "step_00000005", tmp_path / "step_00000015.partial")
-    checkpoints.discard_after(5)
-    assert [path.name for path in tmp_path.iterdir()] == ["step_00000005"]
 
 
 def test_rows_of_a_larger_killed_group_are_no_part_of_a_checkpoint(tmp_path: Path) -> None:

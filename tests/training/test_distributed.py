@@ -1,87 +1,31 @@
-"""Processes that carry out a stage together: how many, how they wait for each other, and what signals ask of them."""
+"""Processes that carry out a stage together: how many, and what signals ask of them."""
 
 import os
 import signal
-import threading
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
-from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, InterruptedRunError
-from paribus.evaluation import evaluate, tune
-from paribus.stage import StageContext
 from paribus.training.distributed import (
     STEPPING,
     STOP,
     PendingRequests,
-    Processes,
     Requests,
-    beside,
     passed_on,
     resolve_processes,
 )
-from support.run_config import run_config
-from support.stages import context_at, files
+from support.stages import files
 from support.training_inputs import write_inputs
-from support.training_processes import STEPS_BEFORE, begin, begin_group, finish, send_after_steps
-
-WAIT = """
-import time
-from datetime import timedelta
-from paribus.config.groups.training import TrainingConfig
-from paribus.training import parallel
-from paribus.training.distributed import join_host
-
-parallel.COLLECTIVE = timedelta(seconds=2)
-accelerator, _ = parallel.make_accelerator(TrainingConfig(device="cpu"), 2)
-host = join_host(accelerator)
-
-if host.main:
-    time.sleep(4)  # as it takes to verify a checkpoint
-host.wait()
-print(host.agreed([host.main, not host.main, False]))
-"""
-
-
-@pytest.mark.slow
-def test_processes_wait_longer_for_a_checkpoint_than_a_collective_may_last(tmp_path: Path) -> None:
-    (tmp_path / "wait.py").write_text(WAIT, encoding="utf-8")
-    for process in begin_group([str(tmp_path / "wait.py")], 2):
-        assert finish(process).splitlines() == ["[True, True, False]"]
-
-
-# How many processes there are, and on which GPU each of them.
+from support.training_processes import STEPS_BEFORE, begin, finish, send_after_steps
 
 
 @pytest.fixture
 def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-
-
-@pytest.mark.usefixtures("four_gpus")
-def test_as_many_score_as_train_or_as_asked_on_gpus_and_one_on_a_cpu() -> None:
-    for asked, device, trained, expected in (
-        (None, "auto", 1, 1),
-        (None, "auto", 2, 2),
-        (None, "cuda", 0, 4),
-        (None, "cuda", 8, 4),
-        (0, "auto", 1, 4),
-        (3, "auto", 1, 3),
-        (None, "cuda:1", 4, 1),
-        (0, "cuda:1", 4, 1),
-        (None, "cpu", 4, 1),
-        (2, "cpu", 4, 2),
-    ):
-        processes = beside(asked, device, TrainingConfig(processes=trained), "evaluation.processes")
-        assert processes == Processes(expected, 1), (asked, device, trained)
-    for asked, device in ((5, "cuda"), (2, "cuda:1")):
-        with pytest.raises(ConfigurationError, match=rf"^evaluation\.processes is {asked}, and \d CUDA devices are"):
-            beside(asked, device, TrainingConfig(), "evaluation.processes")
 
 
 @pytest.mark.usefixtures("four_gpus")
@@ -93,30 +37,6 @@ def test_processes_that_cannot_train_together_are_refused() -> None:
     }.items():
         with pytest.raises(ConfigurationError, match=message):
             resolve_processes(TrainingConfig(**({"global_batch": 4, "device": "cpu"} | changes)))  # type: ignore[arg-type]
-
-
-def context_on(root: Path, device: str) -> StageContext:
-    config = run_config(training=TrainingConfig(device=device), evaluation=EvaluationConfig(device=device))
-    return context_at(root / "output", root / "work", config, {})
-
-
-@pytest.mark.usefixtures("four_gpus")
-def test_each_process_that_scores_or_fine_tunes_has_a_gpu_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    contexts: list[StageContext] = []
-    for name in tune.GROUP_VARIABLES:
-        monkeypatch.setenv(name, "2")
-    monkeypatch.setattr(evaluate, "joined_by_gloo", nullcontext)
-    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: contexts.append(context) or {})
-    monkeypatch.setattr(tune, "begin", lambda context, requests: contexts.append(context) or (context, None))
-    monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
-    assert evaluate.score_worker(context_on(tmp_path / "scoring", "auto"), 4, Requests()) == {}
-    assert tune.finetune_worker(context_on(tmp_path / "tuning", "cuda"), 4, Requests()) == {}
-    scoring, tuning = (context.config for context in contexts)
-    assert scoring.evaluation.device == tuning.evaluation.device == tuning.training.device == "cuda:2"
-    # What fine-tunes knows of no other process.
-    assert not set(tune.GROUP_VARIABLES) & os.environ.keys()
 
 
 # Signals: a training that is asked to stop loses nothing that was promised.
@@ -185,41 +105,3 @@ def test_request_to_an_agent_reaches_the_processes_that_it_started(tmp_path: Pat
         assert [requests.take(), requests.take()] == [SAVE_ONLY, NOTHING]
         os.kill(os.getpid(), signal.SIGTERM)
         assert requests.take() == STOP_ONLY
-
-
-def test_agent_whose_processes_take_no_more_steps_ends_them_by_itself(tmp_path: Path) -> None:
-    """Answers that a fine-tuned model writes for minutes are no steps, and nobody would look at the request."""
-    file = tmp_path / "requests_0"
-    one, other = Requests(file), Requests(file)
-    with passed_on(file):
-        with one.heeded():
-            with other.heeded():
-                pass
-            with passed_on(file):  # as in the agent: the handler in this process is that of `heeded` otherwise
-                os.kill(os.getpid(), signal.SIGTERM)
-            assert one.take() == STOP_ONLY
-        with pytest.raises(InterruptedRunError, match="while no step was taken"):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-
-def test_fine_tuning_process_asked_to_end_waits_for_the_checkpoints_of_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each trains by itself, and the end of one has the agent end all, half a minute later by force."""
-    file = tmp_path / "work" / "group" / "requests_0"
-    file.parent.mkdir(parents=True)
-    other = file.with_name(f"{STEPPING}of_another")
-
-    def stop(*_: object) -> None:
-        other.touch()
-        threading.Timer(0.5, other.unlink).start()
-        raise InterruptedRunError("stopped by a signal after step 7, whose checkpoint is written")
-
-    monkeypatch.setattr(tune, "begin", lambda context, requests: (context, None))
-    monkeypatch.setattr(tune, "pending_tasks", lambda context: ["qasper"])
-    monkeypatch.setattr(tune, "finish", stop)
-    for name in tune.GROUP_VARIABLES:
-        monkeypatch.setenv(name, "0")
-    with pytest.raises(InterruptedRunError, match="after step 7"):
-        tune.finetune_worker(context_on(tmp_path, "cpu"), 2, Requests(file))
-    assert not other.exists()

@@ -1,19 +1,14 @@
-"""Several processes that train one model: that they compute what one does, how they start, and how they end."""
+"""Several processes that train one model: that they compute what one does, and how they end."""
 
 import errno
 import json
 import os
-import signal
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
 import pytest
-import torch
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
@@ -141,29 +136,6 @@ def test_failure_of_a_group_is_the_first_that_a_process_explained(tmp_path: Path
     assert isinstance(_failure(tmp_path, killed, memory_kills=1), NumericalError)
 
 
-def test_agent_that_fails_before_its_processes_begin_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_node(*_: object) -> None:
-        raise RuntimeError("the port is taken")
-
-    for name in ("die_with_parent", "ignore_requests"):
-        monkeypatch.setattr(launch, name, lambda: None)
-    monkeypatch.setattr(launch, "run_node", run_node)
-    monkeypatch.setattr(sys, "argv", ["launch", str(tmp_path), "3"])
-    assert launch.main() == 1
-    assert str(_failure(tmp_path, {})) == "RuntimeError: the port is taken (the agent of node 3)"
-
-
-# How agents start and meet.
-
-
-def job_of(device: str = "auto", *, deterministic: bool = False, **changes: object) -> dict[str, Any]:
-    return {
-        "processes_a_node": 1,
-        "config": {"training": {"device": device, "deterministic": deterministic}},
-        **changes,
-    }
-
-
 def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage.
 
@@ -172,7 +144,12 @@ def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatc
     """
     for name in ("CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"):
         monkeypatch.delenv(name, raising=False)
-    strict, plain = (launch._environment(job_of(deterministic=deterministic)) for deterministic in (True, False))
+    strict, plain = (
+        launch._environment(
+            {"processes_a_node": 1, "config": {"training": {"device": "auto", "deterministic": deterministic}}}
+        )
+        for deterministic in (True, False)
+    )
     for environment in (strict, plain):
         assert environment["CUBLAS_WORKSPACE_CONFIG"] == child_environment(EngineConfig())["CUBLAS_WORKSPACE_CONFIG"]
     assert (strict.get("NCCL_NVLS_ENABLE"), plain.get("NCCL_NVLS_ENABLE")) == ("0", None)

@@ -15,7 +15,6 @@ from paribus.config.groups.training import EqualStepsBudget
 from paribus.ordering.contexts import pack
 from paribus.ordering.shuffle import ShuffledContexts
 from paribus.stage import SilentListener
-from paribus.training import loop
 from paribus.training.checkpoint import Checkpoints
 from paribus.training.data import Batches, context_targets, context_text_bytes, resolve_budget
 from paribus.training.loop import Meter, TrainingRun
@@ -39,7 +38,7 @@ class ProgressListener(SilentListener):
 
 
 def metered(
-    path: Path, packing: PackingConfig, start: int = 0, before: Spent | None = None, processes: int = 1
+    path: Path, packing: PackingConfig, start: int = 0, before: Spent | None = None
 ) -> tuple[Batches, ProgressListener, list[dict[str, float]]]:
     """Batches, listener and metrics file of a run of all steps from `start` on."""
     random = np.random.default_rng(1)
@@ -59,7 +58,7 @@ def metered(
         checkpoints=Checkpoints(path.parent, frozenset(), {}),
         metrics=MetricsFile(path),
         listener=listener,
-        accelerator=SimpleNamespace(device=torch.device("cpu"), num_processes=processes),
+        accelerator=SimpleNamespace(device=torch.device("cpu"), num_processes=1),
     )
     meter = Meter(run, start, before or Spent())
     for step in range(start, STEPS):
@@ -99,22 +98,6 @@ def test_resumed_run_writes_the_lines_of_an_uninterrupted_one(tmp_path: Path) ->
     assert listener.done[0] == whole[12]["train/tokens"]
     hours = [value for name, value, _ in listener.metrics if name == "train/device_hours"]
     assert hours == pytest.approx([1.0] * len(hours), abs=0.01)
-
-
-def test_measurements_of_the_device_are_reported_and_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "peak_flops", lambda device: 1e12)
-    before = Spent(900.0, 3600.0)
-    _, listener, lines = metered(tmp_path / "metrics.jsonl", ConcatenatePacking(), before=before, processes=4)
-    reported = {(name, step): value for name, value, step in listener.metrics}
-    assert {name for name, _ in reported} - (lines[0].keys() - {"step"}) == {
-        "train/tokens_per_second", "train/device_hours", "train/model_flops_utilization", "train/bits_per_byte",
-    }  # fmt: skip
-    for step in {step for _, step in reported}:
-        assert reported["train/device_hours", step] == pytest.approx(1.0, abs=0.01)
-        speed, utilization = (reported[f"train/{n}", step] for n in ("tokens_per_second", "model_flops_utilization"))
-        assert utilization == pytest.approx(speed / 12 * STEP_FLOPS / 4e12)
 
 
 # The metrics file itself.

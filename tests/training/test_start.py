@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from paribus.checks import compose_command
 from paribus.commands.selection import select
 from paribus.config.arguments import parse
-from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import CheckpointStart, GPTNeoXModel, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.groups.training import EqualTokensBudget
@@ -23,19 +21,15 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import huggingface_tensors
 from paribus.modeling.models import save_model
-from paribus.pipeline import run as running
-from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import run_identity
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
 from paribus.store.files import FileDigests
-from paribus.store.provenance import loaded_code
 from paribus.tokenization import Tokenizer
 from paribus.training.initial import initial_model
 from paribus.training.start import check_start_state, checkpoint_directory, start_fingerprint
-from support.plans import planned_run
 from support.real_data import real_data
 from support.training_inputs import MODEL, STEPS, TRAINING, config, execute, write_inputs
 
@@ -222,29 +216,6 @@ def test_other_tokens_are_refused_with_what_differs(trained: Path, tokenizer: To
             initial_model(continued(trained), tokens)
 
 
-def test_other_tokens_are_refused_before_a_corpus_is_encoded_with_them(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stages: list[str] = []
-
-    def execute(job: dict[str, Any], *_: Any, **__: Any) -> dict[str, Any]:
-        stages.append(job["stage"])
-        (Path(job["output"]) / "data").write_text("", encoding="utf-8")
-        if job["stage"] == "vocabulary":
-            train(268, OTHER).save(Path(job["output"]) / "tokenizer")
-        return {"documents": 1}
-
-    monkeypatch.setattr(running, "execute", execute)
-    run = planned_run(tmp_path, start=CheckpointStart(path=str(trained)), tracking=TrackingConfig(kind="none"))
-    failure = running.perform(run.job.config, Display(Console(quiet=True)), loaded_code())
-    assert failure is not None and failure.failure_class == "configuration"
-    assert "start.vocabulary: same, but the vocabularies differ: 268 tokens here, 268 in " in failure.message
-    assert stages[-1] == "vocabulary" and "tokens" not in stages
-    # No stage failed, so there is no log of one to show.
-    (events,) = tmp_path.glob("runs/*/events.jsonl")
-    assert '"logs"' not in events.read_text(encoding="utf-8")
-
-
 def test_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it(
     copy: Path, tokenizer: Tokenizer
 ) -> None:
@@ -305,19 +276,6 @@ def test_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: Path
     assert (extended.embedding.weight is extended.output_weight) == tied
     assert torch.equal(extended.layers[1].gate_up.weight, model.layers[1].gate_up.weight)
     assert extended.architecture.eos_id == larger.eos_id
-
-
-def test_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
-    trained: Path, tokenizer: Tokenizer, tmp_path: Path
-) -> None:
-    larger = train(272)
-    execute(tmp_path, "run", write_inputs(tmp_path, tokenizer=larger), continued(trained, vocabulary="added"))
-    after = losses(tmp_path / "run" / "output")
-    assert after[-1] < after[0] < losses(trained)[0]
-    smaller = train(266)
-    missing = tokenizer.vocabulary.by_id[265].bytes
-    with pytest.raises(ConfigurationError, match=rf"2 tokens of .* such as {missing!r} \(266 tokens here, 268 there\)"):
-        initial_model(continued(trained, vocabulary="added"), smaller)
 
 
 # Rows that the models of two tokenizers begin with: equal for the same token, wherever its id is.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,18 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.checks import check_schedule
-from paribus.config.groups.model import CheckpointStart, ContinuedStart, ScratchStart
+from paribus.config.groups.model import CheckpointStart, ContinuedStart
 from paribus.config.groups.ordering import ConcatenatePacking
 from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
-from paribus.config.groups.training import EqualStepsBudget, EqualTokensBudget
+from paribus.config.groups.training import EqualStepsBudget
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.ordering.orders import write_order
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepared import run_identity
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifacts import file_digests, write_record
-from paribus.training.start import FIRST, check_start_state, steps_before
+from paribus.training.start import FIRST, check_start_state
 from support.stages import files
 from support.training_inputs import MODEL, TRAINING, config, execute, write_inputs
 
@@ -144,35 +142,3 @@ def test_fields_that_must_agree_are_refused_with_both_values_before_anything_run
     state["fingerprint"]["training.kind"] = "adafactor"
     (copy / STATE).write_text(json.dumps(state))
     assert dict(check_start_state(resumed(copy)))["training.kind"].startswith(f"adamw, but adafactor {elsewhere}")
-
-
-def test_missing_state_is_refused_before_anything_runs_and_counts_no_steps(copy: Path, tmp_path: Path) -> None:
-    assert (steps_before(resumed(copy)), steps_before(resumed(copy, start={"optimizer": "fresh"}))) == (HALF, 0)
-    assert steps_before(scratch(WHOLE, start=ScratchStart())) == 0
-    earlier = {"step": 5}
-    shutil.copytree(copy / f"step_{HALF:08d}", copy / "step_00000005")
-    assert check_start_state(resumed(copy, start=earlier | {"optimizer": "fresh"})) == []
-    alone = shutil.copytree(copy / f"step_{HALF:08d}", tmp_path / "alone")
-    with pytest.raises(DataError, match=r"there is no state/state.json"):
-        build_graph(resumed(alone), tmp_path / "cache")
-    messages = {
-        "keeps the optimizer of its last step, 7, and not of step 5": resumed(copy, start=earlier),
-        "there is no state/state.json": resumed(alone),
-        "optimizer.safetensors is missing": resumed(copy),
-    }
-    (copy / "state" / "optimizer.safetensors").unlink()
-    for message, run in messages.items():
-        ((path, problem),) = check_start_state(run)
-        assert path == "start.optimizer" and message in problem
-        assert steps_before(run) == 0
-
-
-def test_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
-    run, message = resumed(half, HALF), r"budget.steps: it ends after step 7, and 7 are done"
-    ((path, problem),) = [*check_start_state(run), *check_schedule(run, None)]
-    assert re.match(message, f"{path}: {problem}")
-    with pytest.raises(ConfigurationError, match=message):
-        execute(tmp_path, "run", inputs, run)
-    by_tokens = dataclasses.replace(run, budget=EqualTokensBudget(tokens=HALF * 4 * 16))
-    with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
-        execute(tmp_path, "tokens", inputs, by_tokens)

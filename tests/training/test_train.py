@@ -9,15 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer
 
-from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import SeedsConfig
 from paribus.config.groups.ordering import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
-from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
-from paribus.errors import ConfigurationError, DataError, NumericalError
-from paribus.evaluation.scoring import last_checkpoints
-from paribus.modeling.models import load_model
+from paribus.config.groups.training import EqualTokensBudget
+from paribus.errors import DataError, NumericalError
 from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack
 from paribus.ordering.ordered_text import OrderedText
@@ -28,7 +24,6 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.checkpoint import step_name
 from paribus.training.data import Batches
 from paribus.training.initial import initial_model
-from support.compiled import recorded_symbolic
 from support.packings import measured
 from support.stages import files
 from support.training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, execute, write_inputs
@@ -68,23 +63,6 @@ LAST = f"step_{STEPS:08d}"
 WEIGHTS = f"{LAST}/model.safetensors"
 
 
-def test_artefact_has_the_files_of_the_design_and_checkpoints_with_their_tokenizer(
-    trained: tuple[dict[str, Any], Path],
-) -> None:
-    for name, expected in {
-        "": {"contexts.json", "metrics.jsonl", "readings.npy", "state", "step_00000011", LAST},
-        LAST: {"config.json", "model.safetensors", "tokenizer", "tokenizer.json", "tokenizer_config.json"},
-        "state": {"optimizer.safetensors", "state.json"},
-    }.items():
-        assert {path.name for path in (trained[1] / name).iterdir()} == expected
-    checkpoint = trained[1] / LAST
-    tokenizer, architecture = Tokenizer.load(checkpoint / "tokenizer"), load_model(checkpoint).architecture
-    assert architecture.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
-    assert architecture.eos_id == tokenizer.eos_id
-    text = "A text, as transformers reads it."
-    assert AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"] == tokenizer.encode(text).tolist()
-
-
 def test_result_reports_both_budgets_and_the_cost(trained: tuple[dict[str, Any], Path]) -> None:
     result, lines = trained[0], lines_of(files(trained[1]))
     assert [line["step"] for line in lines] == list(range(1, STEPS + 1))
@@ -106,20 +84,6 @@ def test_result_reports_both_budgets_and_the_cost(trained: tuple[dict[str, Any],
     }
     assert result == result | expected
     assert result["final_loss"] < lines[0]["train/loss"]
-
-
-def test_result_says_whether_bfloat16_was_compiled_since_that_rounds_less(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    for precision, compiled, expected in (
-        ("bf16", "always", "cpu in bf16, compiled"),
-        ("bf16", "never", "cpu in bf16"),
-        ("fp32", "always", "cpu in fp32"),
-    ):
-        training = dataclasses.replace(TRAINING, precision=precision, compile=compiled)  # type: ignore[arg-type]
-        with recorded_symbolic():
-            result, _ = train(tmp_path, f"{precision}{compiled}", inputs, training=training)
-        assert result["computed_on"] == [expected]
 
 
 # What is trained on: the same contexts whatever does not decide them.
@@ -162,33 +126,6 @@ def test_every_packing_trains_and_counts_what_it_predicts(
 
 
 # What is refused, and what a training that fails tells.
-
-
-def test_too_few_checkpoints_to_score_fail_no_run_that_shares_the_training(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    """How many are scored is no part of the key of a training."""
-    training = dataclasses.replace(TRAINING, checkpoints=20)
-    result, _ = train(tmp_path, "run", inputs, training=training, evaluation=EvaluationConfig(last_checkpoints=2))
-    assert result["steps"] == STEPS
-    messages = json.loads((tmp_path / "run" / "said.json").read_text())
-    (message,) = (line for line in messages if "last_checkpoints" in line)
-    assert message.startswith("this run cannot be scored: evaluation.last_checkpoints: 2 are to be scored")
-    output = tmp_path / "run" / "output"
-    assert list(last_checkpoints(output, training, 1)) == [STEPS]
-    message = r"last_checkpoints: 2 are .* end at 1 of the budget's 14 steps; .* lower training\.checkpoints to 14 or"
-    with pytest.raises(ConfigurationError, match=message):
-        last_checkpoints(output, training, 2)
-
-
-def test_warm_up_that_the_budget_does_not_reach_is_refused_where_documents_decide_the_steps(
-    inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    slow = dataclasses.replace(TRAINING, warmup_steps=400, schedule="inverse_sqrt")
-    message = r"training\.warmup_steps: 400, but budget\.text ends after \d+; lower it"
-    with pytest.raises(ConfigurationError, match=message):
-        train(tmp_path, "run", inputs, budget=EqualTextBudget(text=800), training=slow)
-    assert not (tmp_path / "run" / "work" / "metrics.jsonl").exists()
 
 
 def diverge(root: Path, inputs: dict[str, Path], **changes: Any) -> str:

@@ -11,7 +11,6 @@ import torch
 from safetensors.numpy import load_file
 from transformers import AutoModelForSeq2SeqLM
 
-from paribus.config.groups.model import SeedsConfig
 from paribus.config.groups.training import EqualStepsBudget
 from paribus.modeling.models import build_model
 from paribus.modeling.parameters import parameter_count
@@ -124,18 +123,3 @@ def test_dropout_is_a_function_of_seed_step_process_and_micro_batch() -> None:
         keys = [(1, 2, 0, 0), (2, 2, 0, 0), (1, 3, 0, 0), (1, 2, 1, 0), (1, 2, 0, 1)]
         assert len({draw(*key) for key in keys}) == 5
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_seed_of_dropout_changes_what_is_dropped_alone(tmp_path: Path) -> None:
-    inputs, losses, contexts = write_pair_inputs(tmp_path), {}, set()
-    for name, seeds in {
-        "same": SeedsConfig(),
-        "named": SeedsConfig(dropout=0),
-        "other": SeedsConfig(dropout=1),
-    }.items():
-        execute(tmp_path, name, inputs, replace(pair_config(), seeds=seeds))
-        output = tmp_path / name / "output"
-        contexts.add((output / "contexts.json").read_bytes())
-        losses[name] = [json.loads(line)["train/loss"] for line in (output / "metrics.jsonl").open()]
-    assert len(contexts) == 1
-    assert losses["same"] == losses["named"] != losses["other"]
