@@ -2,22 +2,29 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, InterruptedRunError
+from paribus.evaluation import evaluate, tune
+from paribus.stage import StageContext
 from paribus.training.distributed import (
     STEPPING,
     STOP,
     PendingRequests,
+    Processes,
     Requests,
+    beside,
     passed_on,
     resolve_processes,
 )
-from support.stages import files
+from support.run_config import run_config
+from support.stages import context_at, files
 from support.training_inputs import write_inputs
 from support.training_processes import STEPS_BEFORE, begin, finish, send_after_steps
 
@@ -38,8 +45,6 @@ def test_processes_that_cannot_train_together_are_refused() -> None:
         with pytest.raises(ConfigurationError, match=message):
             resolve_processes(TrainingConfig(**({"global_batch": 4, "device": "cpu"} | changes)))  # type: ignore[arg-type]
 
-
-# Signals: a training that is asked to stop loses nothing that was promised.
 
 NOTHING = PendingRequests(save=False, stop=False)
 SAVE_ONLY, STOP_ONLY = PendingRequests(save=True, stop=False), PendingRequests(save=False, stop=True)
@@ -105,3 +110,48 @@ def test_request_to_an_agent_reaches_the_processes_that_it_started(tmp_path: Pat
         assert [requests.take(), requests.take()] == [SAVE_ONLY, NOTHING]
         os.kill(os.getpid(), signal.SIGTERM)
         assert requests.take() == STOP_ONLY
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_as_many_score_as_train_or_as_asked_on_gpus_and_one_on_a_cpu() -> None:
+    for asked, device, trained, expected in (
+        (None, "auto", 1, 1),
+        (None, "auto", 2, 2),
+        (None, "cuda", 0, 4),
+        (None, "cuda", 8, 4),
+        (0, "auto", 1, 4),
+        (3, "auto", 1, 3),
+        (None, "cuda:1", 4, 1),
+        (0, "cuda:1", 4, 1),
+        (None, "cpu", 4, 1),
+        (2, "cpu", 4, 2),
+    ):
+        processes = beside(asked, device, TrainingConfig(processes=trained), "evaluation.processes")
+        assert processes == Processes(expected, 1), (asked, device, trained)
+    for asked, device in ((5, "cuda"), (2, "cuda:1")):
+        with pytest.raises(ConfigurationError, match=rf"^evaluation\.processes is {asked}, and \d CUDA devices are"):
+            beside(asked, device, TrainingConfig(), "evaluation.processes")
+
+
+def context_on(root: Path, device: str) -> StageContext:
+    config = run_config(training=TrainingConfig(device=device), evaluation=EvaluationConfig(device=device))
+    return context_at(root / "output", root / "work", config, {})
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_each_process_that_scores_or_fine_tunes_has_a_gpu_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contexts: list[StageContext] = []
+    for name in tune.GROUP_VARIABLES:
+        monkeypatch.setenv(name, "2")
+    monkeypatch.setattr(evaluate, "joined_by_gloo", nullcontext)
+    monkeypatch.setattr(evaluate, "score_checkpoints", lambda context, host: contexts.append(context) or {})
+    monkeypatch.setattr(tune, "begin", lambda context, requests: contexts.append(context) or (context, None))
+    monkeypatch.setattr(tune, "pending_tasks", lambda context: [])
+    assert evaluate.score_worker(context_on(tmp_path / "scoring", "auto"), 4, Requests()) == {}
+    assert tune.finetune_worker(context_on(tmp_path / "tuning", "cuda"), 4, Requests()) == {}
+    scoring, tuning = (context.config for context in contexts)
+    assert scoring.evaluation.device == tuning.evaluation.device == tuning.training.device == "cuda:2"
+    # What fine-tunes knows of no other process.
+    assert not set(tune.GROUP_VARIABLES) & os.environ.keys()

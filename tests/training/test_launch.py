@@ -3,12 +3,15 @@
 import errno
 import json
 import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+import torch
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
