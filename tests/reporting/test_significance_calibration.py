@@ -181,7 +181,7 @@ def bits_of(checkpoint: Path, texts: list[str]) -> list[float]:
 
 @CONTRASTS
 def test_one_in_twenty_tables_where_nothing_differs_shows_any_effect(weights: Sequence[dict[int, float]]) -> None:
-    generator, draws, seeds, items = np.random.default_rng(1), 500, 3, 30
+    generator, draws, seeds, items = np.random.default_rng(1), 250, 3, 30
     wrong = 0
     for _ in range(draws):
         own = generator.normal(size=(4, seeds, 1)) + generator.normal(size=(4, 1, items))

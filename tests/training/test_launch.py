@@ -91,6 +91,7 @@ def test_two_processes_train_as_one_does_up_to_rounding(root: Path, allocation: 
     assert [line[::2] for line in reported[0]] == [line[::2] for line in reported[1]]  # name and step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ddp_bf16", "fsdp_bf16"])
 def test_in_bfloat16_processes_and_shards_compute_as_one_process_does(root: Path, name: str) -> None:
     run = config(training=replace(TRAINING, micro_batch=2, precision="bf16"))
