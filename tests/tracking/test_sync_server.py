@@ -22,9 +22,10 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.tracking.sync import main, sync
+from paribus.tracking.sync import Follower, main, sync
 from support import logged_run
 from support.logged_run import METRICS, PARAMETERS, TAGS, value
+from support.tracking_runs import steps_shown, write_run
 
 QUIET = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
 SETTINGS = {"fsync": "off", "listen_addresses": "127.0.0.1", "password_encryption": "scram-sha-256"}
@@ -327,3 +328,44 @@ def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: 
 
     assert query("PRAGMA integrity_check") == [("ok",)]
     assert_everything_is_there_once(query, runs, steps)
+
+
+@pytest.fixture
+def tracker(tmp_path: Path) -> Iterator[str]:
+    pytest.importorskip("flask_wtf", reason="needs mlflow[auth], of the extra `server`")
+    password_file = tmp_path / "password"
+    password_file.write_text(PASSWORD + "\n", encoding="utf-8")
+    port = str(free_port())
+    environment = environment_of(tmp_path, MLFLOW_PORT=port, MLFLOW_ADMIN_PASSWORD_FILE=str(password_file))
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen([DOCKER / "tracker"], env=environment, cwd=tmp_path, stdout=log, stderr=log)
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", server)
+        assert PASSWORD.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(30)
+    assert PASSWORD.encode() not in (tmp_path / "server.log").read_bytes()
+
+
+@pytest.mark.slow
+def test_runs_reach_a_server_with_a_password_once_and_the_password_is_kept_nowhere(
+    tracker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking, root = TrackingConfig(kind="mlflow", uri=tracker), tmp_path / "root"
+    write_run(root, "two", steps=1500)
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "admin")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "another password than the right one")
+    (refused,) = sync(root, vars(tracking))
+    assert "401" in str(refused.error) or "authenticated" in str(refused.error)
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    follower = Follower(root / "runs" / "one", tracking, root)
+    write_run(root, "one")
+    assert follower.finish(60) == f"in MLflow at {tracker}, experiment 'paribus'"
+    assert sum(run.events.total() for run in sync(root, vars(tracking))) == 1503
+    assert steps_shown(tracker) == {"one": list(range(50)), "two": list(range(1500))}
+    assert len(list((tmp_path / "served").rglob("config.json"))) == 2
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
