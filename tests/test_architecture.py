@@ -6,12 +6,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from paribus.pipeline.graph import STAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "paribus"
@@ -46,21 +43,6 @@ def importers(package: str) -> set[str]:
 def test_only_what_composes_imports_hydra_and_one_file_mlflow() -> None:
     assert importers("hydra") == importers("omegaconf") == {"config/compose.py", "config/hydra_session.py"}
     assert importers("mlflow") == {"tracking/mlflow.py"}
-
-
-def test_runs_without_embeddings_do_not_import_scikit_learn() -> None:
-    """Every run has related held-out texts, and importing it takes as long as all else that a small run computes."""
-    assert importers("sklearn") == {"ordering/tfidf.py"}
-    assert {path for path in FILES if "paribus.ordering.tfidf" in imports(path)} <= {SOURCE / "ordering/embeddings.py"}
-
-
-def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
-    """As text stand kernels, which `native/registry.py` lists, and what stages name and import."""
-    by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
-    assert by_name == {"native/compiler.py", "pipeline/fork_server.py"}
-    assert {name for stage in STAGES.values() for name in stage.imports if find_spec(name) is None} == set()
-    relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
-    assert relative == []
 
 
 def test_pickle_is_imported_nowhere() -> None:
@@ -112,36 +94,6 @@ def test_no_import_runs_upwards() -> None:
         names = {name for name in imports(path) if name.startswith("paribus.") and room(name) not in known}
         upwards |= {path: names} if names else {}
     assert upwards == {}
-
-
-def test_no_circle_of_imports_exists_between_files() -> None:
-    """Also of those under TYPE_CHECKING and inside functions: who follows them comes to an end."""
-    modules = {
-        ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__") for path in FILES
-    }
-    left = {module: set(known_modules(module, modules)) - {module} for module in modules}
-    while leaves := {module for module, known in left.items() if not known & left.keys()}:
-        left = {module: known for module, known in left.items() if module not in leaves}
-    assert left == {}
-
-
-def known_modules(module: str, modules: set[str]) -> Iterator[str]:
-    path = SOURCE.parent.joinpath(*module.split("."))
-    path = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
-    for node in statements(path):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
-        elif node.module:
-            # The version of the package stands above what it imports late.
-            named = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "__version__"]
-            yield from (name if name in modules else node.module for name in named)
-
-
-def test_reporting_and_tracking_know_no_stage() -> None:
-    below = ROOMS[ROOMS.index("engine") : ROOMS.index("tracking")]
-    files = [path for layer in ("reporting", "tracking") for path in (SOURCE / layer).rglob("*.py")]
-    names = {name for path in files for name in imports(path) if name.startswith("paribus.")}
-    assert {name for name in names if room(name) in below} == set()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from paribus.cli import VERBS, main
 from paribus.commands import clean, export, rerun
 from paribus.commands.tokens_encode import OPTIONS
-from paribus.config.arguments import configuration_directory, parse, read_options
+from paribus.config.arguments import parse, read_options
 from paribus.config.explain import describe
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import undeclared
@@ -111,13 +111,6 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
             assert composition_of(*overrides_of(words), verb=words[0]).jobs
 
 
-def test_no_page_says_that_statistics_of_orders_train_nothing() -> None:
-    """A vocabulary is trained for them."""
-    said = [line for _, line in commands() if "paribus orders" in line and "#" in line]
-    assert said
-    assert [line for line in said if "no model is trained" not in line] == []
-
-
 @pytest.fixture
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the pages speak of without making it: texts, tokenizers, an encoded corpus, files of those names."""
@@ -165,21 +158,3 @@ def test_every_file_target_and_link_that_is_named_exists() -> None:
 def test_the_configuration_reference_is_what_the_code_declares() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert written == describe(), "run: python -m paribus.config.explain > docs/configuration.md"
-
-
-def test_every_verb_is_in_the_readme_or_in_how_to() -> None:
-    text = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/how-to.md"))
-    assert [verb for verb in VERBS if f"paribus {verb}" not in text] == []
-
-
-def methods() -> list[tuple[str, str]]:
-    """Groups and choices in the table of methods."""
-    text = (ROOT / "docs/papers.md").read_text(encoding="utf-8").partition("## Methods")[2]
-    return re.findall(r"^\| `(\w+)`[^|]*\| (.*) \|$", text, re.MULTILINE)
-
-
-def test_the_table_of_methods_names_every_choice_of_its_groups() -> None:
-    assert {"arm", "tokenizer", "encoder", "ordering", "scale"} < {group for group, _ in methods()}
-    for group, choices in methods():
-        named = set(re.findall(r"`([\w.]+)`", choices))
-        assert {path.stem for path in (configuration_directory() / group).glob("*.yaml")} - named == set(), group

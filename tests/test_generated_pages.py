@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.experiments import FILES, composition_of, name_of, of_tokenizers
+from support.experiments import composition_of
 from support.models import NAMED
 
 ROOT = Path(__file__).resolve().parents[1]
-Rows = list[list[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -39,12 +38,6 @@ def test_the_page_of_costs_has_the_bills_that_the_plans_give() -> None:
     tokens = -(-100_000_000_000 // step) * step
     token_flops = 6 * (468_239_360 - 32_000 * 1024) + 12 * 24 * 1024 * 1024
     assert costs.plan_of(longest).device_hours == pytest.approx(2 * tokens * token_flops / (0.4 * 989e12) / 3600)
-
-
-def test_every_experiment_for_which_a_paper_trains_models_has_a_bill() -> None:
-    billed = {each.overrides.split()[0].removeprefix("experiment=") for each in module("paper_costs").EXPERIMENTS}
-    named = {name for path in FILES if "/" in (name := name_of(path)) and not name.startswith("findings/")}
-    assert {name for name in named if not of_tokenizers(name)} == billed
 
 
 def test_the_page_of_models_has_every_size_with_the_parameters_that_papers_state() -> None:
@@ -110,37 +103,3 @@ def test_every_claim_names_an_experiment_and_rows_of_it() -> None:
         for row in (claim.row, claim.against):
             assert set(row) <= set(composition.factors), claim.says
             assert any(all(job.get(name) == label for name, label in row.items()) for job in typed), claim.says
-
-
-def tables(name: str) -> dict[str, Rows]:
-    """Rows of the tables of a page, by the paper that they are of."""
-    parts = [part.splitlines() for part in page(name).split("\n## ")[1:]]
-    return {
-        lines[0]: [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-        for lines in parts
-        if "(arXiv" in lines[0]
-    }
-
-
-def test_the_list_of_tables_says_of_each_what_the_page_of_findings_says() -> None:
-    verdicts: dict[tuple[str, str], set[str]] = {}
-    trained = set()
-    for paper, rows in tables("findings.md").items():
-        for where, *cells, verdict in rows:
-            if verdict not in ("verdict", "---") and "our question" not in where:
-                verdicts.setdefault((paper, where), set()).add(verdict.strip("*").removesuffix(" here"))
-                if "`findings/" in cells[2]:
-                    trained.add((paper, where))
-    listed = {
-        (paper, where): text
-        for paper, rows in tables("papers.md").items()
-        for where, _, _, text, _ in rows
-        if where not in ("in the paper", "---") and text != "–"
-    }
-    assert len(listed) == 28 and listed.keys() <= verdicts.keys()
-    untrained = {place for place, words in verdicts.items() if words == {"not run"}}
-    assert untrained == {place for place, text in listed.items() if re.fullmatch("(`findings/\\w+`: )?not run", text)}
-    assert {place for place, text in listed.items() if "findings/" in text} == trained
-    for place in trained:
-        known = ("holds", "does not hold", "not shown", "outside this design", "not run")
-        assert {word for word in known if word in listed[place]} == verdicts[place], place

@@ -59,24 +59,12 @@ def test_the_sdist_has_every_file_below(directory: str, sdist: Path) -> None:
     assert experiments == {path.relative_to(ROOT / "experiments") for path in (ROOT / "experiments").rglob("*.yaml")}
 
 
-def test_the_sdist_has_what_a_reader_looks_for_and_the_licence_whole(sdist: Path) -> None:
-    names = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Makefile", "constraints.txt"}
-    assert names <= {path.name for path in sdist.iterdir()}
-    assert (sdist / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-
-
 def test_the_wheel_has_the_code_the_groups_and_the_experiments_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     code = {name.removeprefix("src/") for name in tracked("src")}
     groups = {f"paribus/{name}" for name in tracked("conf") if not name.startswith("conf/experiment/")}
     experiments = {f"paribus/conf/{name.replace('experiments', 'experiment', 1)}" for name in tracked("experiments")}
     assert names == code | groups | experiments
-
-
-def test_the_wheel_says_its_licence_and_has_it(wheel: zipfile.ZipFile) -> None:
-    information = f"paribus-{__version__}.dist-info"
-    assert "License-Expression: Apache-2.0" in wheel.read(f"{information}/METADATA").decode().splitlines()
-    assert wheel.read(f"{information}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
 def test_the_version_is_the_same_wherever_it_is_written() -> None:

@@ -3,8 +3,6 @@
 import re
 import shlex
 import subprocess
-import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +46,6 @@ def test_all_that_is_copied_exists_and_gets_past_dockerignore() -> None:
     assert copied == allowed
     assert all((ROOT / path).exists() for path in copied)
     assert "\n*\n" in (ROOT / ".dockerignore").read_text(encoding="utf-8")
-
-
-def test_the_dependencies_that_are_installed_first_are_those_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (line,) = [argument for argument in arguments_of("RUN") if argument.startswith("python dependencies")]
-    extras = shlex.split(line.partition(">")[0])[3:]
-    command = [sys.executable, DOCKER / "dependencies", ROOT / "pyproject.toml", *extras]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    expected = project["dependencies"] + [need for name in extras for need in project["optional-dependencies"][name]]
-    assert listed == expected
-    assert any(need.startswith("mlflow[auth]") for need in listed)
-    assert any(need.startswith("psycopg2") for need in listed)
 
 
 def test_no_password_is_written_anywhere_but_in_files_of_secrets(compose: dict[str, Any]) -> None:

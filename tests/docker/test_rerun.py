@@ -196,19 +196,6 @@ def source_of(repository: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_run_of_an_image_is_made_again_from_its_commit(root: Path, repository: Path, image: Path) -> None:
-    (repository / "notes.txt").unlink()
-    source = source_of(repository)
-    assert build(image, source) == 0
-    made_with = recorded_by(image)
-    assert made_with["git"] == {"commit": source, "diff": "", "diff_truncated": False, "untracked": []}
-    write_run(root, made_with)
-    done = rerun(root, repository, "--without-docker")
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["value"] == 3
-    assert f"commit {source}, without uncommitted changes" in done.stderr
-
-
 @pytest.mark.parametrize("change", ["of a file", "an unknown file"])
 def test_uncommitted_changes_do_not_pass_for_a_commit(root: Path, repository: Path, image: Path, change: str) -> None:
     (repository / "notes.txt").unlink()

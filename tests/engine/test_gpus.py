@@ -85,13 +85,6 @@ def test_more_than_there_are_is_a_configuration_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "GPU-a").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError), reserved(1, GPUS[:1], tmp_path, lambda: None):
-        pass
-    assert not (tmp_path / "elsewhere").exists()
-
-
 @pytest.mark.usefixtures("driver")
 def test_gpus_are_those_of_the_driver_that_the_environment_leaves_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     assert visible_gpus() == GPUS
@@ -107,3 +100,10 @@ def test_gpus_are_those_of_the_driver_that_the_environment_leaves_visible(monkey
     ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert visible_gpus() == expected
+
+
+def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "GPU-a").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError), reserved(1, GPUS[:1], tmp_path, lambda: None):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from paribus.engine.processes import die_before_starter
 from support.waiting import wait_until
 
 MAP = """
@@ -54,16 +53,6 @@ def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
 
 
 # Which process Linux is asked to kill first where memory runs out.
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [("0", "300"), ("-500", "-200"), ("900", "1000"), ("no number", "no number")]
-)
-def test_a_process_is_killed_for_want_of_memory_before_its_starter(before: str, after: str, tmp_path: Path) -> None:
-    score = tmp_path / "oom_score_adj"
-    score.write_text(before)
-    die_before_starter(score)
-    assert score.read_text() == after
 
 
 # Signals that end a command, and those that the user had it ignore.

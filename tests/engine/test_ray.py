@@ -143,8 +143,3 @@ def test_ray_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.Monkey
     ((path, message),) = check_engine(RayEngineConfig())
     assert path == "engine.kind"
     assert "pip install 'paribus[ray]'" in message
-
-
-def test_an_address_of_ray_client_is_refused() -> None:
-    found = dict(check_engine(RayEngineConfig(address="ray://head:10001")))
-    assert "say auto" in found["engine.address"]

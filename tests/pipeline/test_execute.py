@@ -16,30 +16,19 @@ import pytest
 from paribus.engine.processes import OOM_SCORE
 from paribus.pipeline import execute
 from paribus.pipeline.execute import Child, Job, start_child
-from paribus.stage import ChannelListener
 from paribus.store.provenance import Code, loaded_code
 
 STAND_IN = """
-import json, os, signal, sys, time, weakref
+import json, os, signal, sys, time
 from paribus.pipeline import fork_server
-
-class Held:
-    pass
-
-OF_SERVER, OF_CHILD = Held(), Held()
-weakref.finalize(OF_SERVER, print, "freed what the server imported", file=sys.stderr)
-OFFLINE = os.environ.get("HF_HUB_OFFLINE")
 
 def serve(job, channel):
     asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     reported = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
     reported |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
-    reported |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
     with open("/proc/self/oom_score_adj") as score:
         reported |= {"oom_score": int(score.read())}
-    reported |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
     print("in the log", file=sys.stderr)
-    weakref.finalize(OF_CHILD, print, "freed what the child made", file=sys.stderr)
     os.write(channel, json.dumps(reported).encode())
     os.close(channel)
     time.sleep(job["seconds"])
@@ -57,19 +46,13 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     environment = {**os.environ, "VARIABLE": "one", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     monkeypatch.chdir(tmp_path)
 
-    def begun(
-        seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
-    ) -> tuple[Child, dict[str, Any]]:
-        fields = {"seconds": seconds, "code_of_end": ends, "code": vars(loaded_code())}
-        imports, preload = options.pop("imports", ["stand_in"]), options.pop("preload", ["colorsys"])
-        fields |= options.pop("fields", {})
+    def begun(seconds: float = 0.0, ends: int = 0, code: Code | None = None) -> tuple[Child, dict[str, Any]]:
+        fields = {"seconds": seconds, "code_of_end": ends, "code": vars(code or loaded_code())}
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
             try:
                 streams = writing, log.fileno()
-                child = start_child(
-                    Job(fields, {**environment, **options}, {"VISIBLE": "0"}, streams, imports, preload), check
-                )
+                child = start_child(Job(fields, environment, {"VISIBLE": "0"}, streams, ["stand_in"]), lambda: None)
             finally:
                 os.close(writing)
             return child, json.loads(channel.read() or b"{}")
@@ -105,18 +88,6 @@ def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Pat
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
-def test_another_environment_is_another_server_and_the_one_before_ends(begin: Any) -> None:
-    first, _ = begin()
-    first.wait()
-    before = server_of(first)
-    del first
-    second, reported = begin(VARIABLE="two")
-    assert reported["variable"] == "two"
-    assert server_of(second) != before
-    assert gone(before)
-    second.wait()
-
-
 def test_a_child_that_is_killed_says_so_and_the_server_goes_on(begin: Any) -> None:
     child, _ = begin(seconds=60)
     os.killpg(child.pid, signal.SIGKILL)
@@ -147,7 +118,7 @@ def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: An
 
 def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
     other = Code({**loaded_code().files, "ordering/arrays.py": "another"}, loaded_code().packages)
-    child, reported = begin(fields={"code": vars(other)})
+    child, reported = begin(code=other)
     assert isinstance(child, subprocess.Popen)
     assert (child.wait(), reported["type"]) == (1, "failed")
 
@@ -172,29 +143,3 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
     asking.kill()
     asking.communicate()
     assert all(map(gone, numbers))
-
-
-class Gone:
-    """A listener whose terminal is closed: what is written to it fails."""
-
-    def progress(self, *_: object, **__: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    metric = message = progress
-
-
-def test_a_lost_terminal_ends_a_stage_unless_it_is_ending() -> None:
-    def answer(**options: Any) -> Any:
-        reading, writing = os.pipe()
-        with os.fdopen(writing, "w", encoding="utf-8") as channel:
-            child = ChannelListener(channel)
-            child.message("a line")
-            child.progress(1, 2, unit="steps", doing="taking steps")
-            child.metric("loss", 1.0, step=1)
-            child.send({"type": "done", "result": 5})
-        with os.fdopen(reading, "rb", buffering=0) as channel:
-            return execute._listen(channel, Gone(), lambda: None, **options)
-
-    with pytest.raises(OSError, match="Input/output error"):
-        answer()
-    assert answer(ignored=(OSError,)) == {"type": "done", "result": 5}

@@ -231,24 +231,6 @@ def test_an_artefact_made_again_corrects_its_numbers_once(run: PreparedRun, monk
     ]
 
 
-def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_former_ones(run: PreparedRun) -> None:
-    recorder = RunRecord(run.job.config, run.nodes, OutputRoot.of(run.job.config))
-    for tokens in (100, 90):
-        recorder.published(
-            ("train/" + name, value * step, step)
-            for step in (1, 2)
-            for name, value in (("loss", 1.0), ("tokens", tokens), ("text_bytes", 400.0))
-        )
-        recorder.published([("eval/bits_per_byte", 0.5, 2)])
-    latest: dict[str, dict[int, Any]] = {"train": {}, "eval": {}}
-    for event in EventReader(recorder.directory / "events.jsonl").poll():
-        series, _, axis = str(event.fields.get("name")).removeprefix("bits_per_byte/").partition("_by_")
-        if axis == "tokens":
-            latest[series][event.fields["step"]] = event.fields["value"]
-    assert {step for step, value in latest["train"].items() if value != "NaN"} == {90, 180}
-    assert latest["eval"] == {200: "NaN", 180: 0.5}
-
-
 @pytest.mark.parametrize(
     ("error", "tries"),
     [

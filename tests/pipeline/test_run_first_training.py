@@ -15,7 +15,6 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import ContinuedStart
-from paribus.config.groups.tokenization import LongestFirstEncoder
 from paribus.config.groups.training import EqualTokensBudget
 from paribus.errors import ConfigurationError
 from paribus.pipeline import run as running
@@ -23,7 +22,7 @@ from paribus.pipeline.clean import Cleaning
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import needed_for, to_make
 from paribus.pipeline.prepare import prepare_runs
-from paribus.pipeline.prepared import PreparedRun, undeclared, unique_nodes
+from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot, named_root
 from paribus.pipeline.run import perform
 from paribus.planning.plan import make_plan
@@ -126,15 +125,6 @@ def test_a_first_training_without_its_optimizer_is_made_again(tmp_path: Path, ma
     assert (store.path(*place) / "state" / "data").is_file() and make(run) == make(short) == []
 
 
-def test_arms_that_go_on_from_trainings_of_their_own_differ_in_their_factor_alone(tmp_path: Path) -> None:
-    arms = [continued(tmp_path), continued(tmp_path, encoder=LongestFirstEncoder())]
-    arms = [replace(run, factors=("encoder",)) for run in arms]
-    assert arms[0].nodes["first_training"].key != arms[1].nodes["first_training"].key
-    assert undeclared(arms) is None
-    mixed = [arms[0], replace(planned_run(tmp_path, encoder=LongestFirstEncoder()), factors=("encoder",))]
-    assert "start.kind" in str(undeclared(mixed))
-
-
 def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     run, short, whole = continued(tmp_path), shorter(tmp_path), planned_run(tmp_path)
     plan = make_plan([run])
@@ -142,10 +132,7 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     assert plan.flops == make_plan([whole]).flops
     assert plan.runs[0].length.steps_before == 25
     assert "still to train: 2 trainings" in "\n".join(bill(plan))
-    first = replace(run, job=replace(run.job, config=replace(run.job.config, until="first_training")))
-    assert "still to train: 1 training," in "\n".join(bill(make_plan([first])))
     assert len(make_plan([run, short]).trainings) == 2
-    assert len([node for node in unique_nodes([run, short]) if node.place[0] == "training"]) == 2
     result = {"tokens": FIRST, "text_bytes": 1, "steps": 25, "epochs": 0.1, "flops": 1e9, "parameters": 1}
     store_record(short, "training", result | {"device_hours": 3.0})
     plan = make_plan([run])
@@ -158,11 +145,8 @@ def test_too_long_a_first_training_is_refused(tmp_path: Path) -> None:
     cases = {
         "start.tokens=16K evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
         "budget=equal_text start.text=60KB evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
-        "budget=equal_flops start.flops=5000M evaluation.last_checkpoints=4": "evaluation.last_checkpoints",
         "budget=equal_flops start.flops=1K": "start.flops",
-        "start.tokens=15K evaluation.last_checkpoints=4": None,
         "start.tokens=16K evaluation.last_checkpoints=3": None,
-        "budget=equal_text start.text=60KB evaluation.last_checkpoints=2": None,
     }
     for words, path in cases.items():
         overrides = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *words.split())

@@ -135,34 +135,23 @@ def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRu
 
 
 RUNNING = """
-import subprocess, sys, time
+import sys, time
 from pathlib import Path
-from types import SimpleNamespace
-from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claims import acquire, run_claim
-from paribus.tracking import sync
 from paribus.tracking.events import EventLog
 
-SERVICE = "from paribus.tracking import sync; sync.INTERVAL_SECONDS = 0.5; sync.serve()"
-
-def begin(words, **options):
-    # The service looks at its runs every half second here, not every ten seconds.
-    return subprocess.Popen([sys.executable, "-P", "-c", SERVICE], **options)
-
-sync.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
 root = Path(sys.argv[1])
 directory = root / "runs" / "one"
 with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
     log.start("one", "one", {"id": "sweep"}, {})
     log.metric("loss", 1.0, 0)
-    following = sync.Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
     print("running", flush=True)
     time.sleep(600)
 """
 
 
-def running(root: Path, kind: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root), kind], stdout=subprocess.PIPE, text=True)
+def running(root: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
     return process
@@ -181,7 +170,7 @@ def events(root: Path) -> list[dict[str, object]]:
 
 def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
     shutil.copy(empty_store, tmp_path)
-    process = running(tmp_path, "none")
+    process = running(tmp_path)
     tracking = TrackingConfig(kind="mlflow")
     assert not any(run.failed for run in sync(tmp_path, vars(tracking)))
     assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"

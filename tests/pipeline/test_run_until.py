@@ -49,10 +49,6 @@ def asked(run: PreparedRun, until: str | None) -> RunConfig:
     return replace(run.job.config, until=until)  # type: ignore[arg-type]
 
 
-def prepared(run: PreparedRun, until: str | None) -> PreparedRun:
-    return replace(run, job=replace(run.job, config=asked(run, until)))
-
-
 def root_of(run: PreparedRun) -> OutputRoot:
     return OutputRoot.of(run.job.config)
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from paribus.cli import main
-from paribus.config.groups.evaluation import ExperimentConfig, default_table
 from paribus.pipeline.prepared import PreparedRun
 from paribus.planning.plan import make_plan
 from paribus.planning.show import plan_document
@@ -42,16 +41,6 @@ def test_rows_of_too_few_seeds_are_named(tmp_path: Path) -> None:
         others = [with_config(run, seed=7) for run in runs[::seeds]]
         assert make_plan(others).judgement[0].endswith("here they have 1: seed=7,8,9")
     assert make_plan(arms(tmp_path, SEEDS_TO_JUDGE)).judgement == ()
-
-
-def test_a_baseline_that_no_row_has_is_named_before_anything_is_made(tmp_path: Path) -> None:
-    def judgement(label: str) -> tuple[str, ...]:
-        experiment = ExperimentConfig(table=replace(default_table(), baseline={"arm": label}))
-        return make_plan([with_config(run, experiment=experiment) for run in arms(tmp_path, SEEDS_TO_JUDGE)]).judgement
-
-    assert judgement("bpe") == ()
-    (line,) = judgement("words")
-    assert "no table of these runs alone: experiment.table.baseline: no row has arm: words; rows: bpe" in line
 
 
 # A job script knows by the exit status of `paribus plan` whether `paribus run` would begin.

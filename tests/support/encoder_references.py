@@ -3,7 +3,7 @@
 Units are a string or a tuple of unit indices; tokens are slices of them. Nothing here is shared with the library.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TypeVar
@@ -91,16 +91,6 @@ def fewest(units: Units, vocabulary: Collection[Units]) -> list[Units] | None:
     return viterbi(units, dict.fromkeys(vocabulary, 0.0))
 
 
-def segmentations(units: Units, vocabulary: Collection[Units]) -> Iterator[list[Units]]:
-    """Every way to write `units` as tokens."""
-    if not units:
-        yield []
-    for end in range(1, len(units) + 1):
-        if units[:end] in vocabulary:
-            for rest in segmentations(units[end:], vocabulary):
-                yield [units[:end], *rest]
-
-
 def dropout(units: Units, merges: Sequence[tuple[Units, Units]], probability: float, stream: int) -> list[Units]:
     """BPE-dropout (Provilkov et al. 2020, Algorithm 1): merge rank, but each step forgets some of its options.
 
@@ -131,13 +121,3 @@ def splitmix64(counter: int) -> int:
 def pretoken_stream(seed: int, document: int, pretoken: int) -> int:
     """The stream of the n-th pre-token (from 0) of a document with this 64-bit hash: no thread or order is in it."""
     return splitmix64((splitmix64(seed ^ document) + pretoken) & _BITS)
-
-
-def demolished(
-    pieces: Sequence[Units], normal: Collection[Units], parents: Mapping[Units, tuple[Units, Units]]
-) -> list[Units]:
-    """Scaffold-BPE, equation 6: each scaffold token becomes its parents, and they theirs, down to normal tokens."""
-    made: list[Units] = []
-    for piece in pieces:
-        made += [piece] if piece in normal else demolished(parents[piece], normal, parents)
-    return made

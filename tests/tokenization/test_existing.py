@@ -18,8 +18,6 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.parameters import training_flops
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import prepare_runs
-from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.build import build_vocabulary
 from paribus.tokenization.existing import locate
@@ -116,22 +114,6 @@ def test_the_identity_is_that_of_the_files_and_not_of_their_place(places: dict[s
     (copy / "settings.json").write_text((copy / "settings.json").read_text() + "\n")
     assert key(copy) != key(places["directory"])
     assert list(build_graph(configured(copy), tmp_path / "cache", targets=["vocabulary"])) == ["vocabulary"]
-
-
-def test_a_plan_counts_the_tokens_of_an_existing_tokenizer_with_its_own_pretokenizer(
-    places: dict[str, Path], tmp_path: Path
-) -> None:
-    base = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
-    command = [*base, f"tokenizer.path={places['hugging face']}", "encoder=longest_first"]
-    (run,) = make_plan(prepare_runs(compose_command(parse(command)))).runs
-    assert run.parameters == 270 * 32 + 2 * (4 * 32**2 + 3 * 32 * 64 + 2 * 32) + 32
-    absent = [*base, f"tokenizer.path={tmp_path / 'absent'}"]
-    plan = make_plan(prepare_runs(compose_command(parse(absent)), tolerate_missing=True))
-    assert ["no tokenizer" in problem for problem in plan.problems] == [True]
-    with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: gpt4 beside tokenizer=existing"):
-        compose_command(parse([*command, "pretokenizer=gpt4"]))
-    with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: existing goes with tokenizer=existing only"):
-        compose_command(parse(["scale=tiny", "pretokenizer=existing"]))
 
 
 def sentencepiece_model(path: Path, kind: str) -> Path:

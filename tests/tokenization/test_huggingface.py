@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.existing import fingerprint, open_existing, vocabulary_size
+from paribus.tokenization.existing import open_existing, vocabulary_size
 from paribus.tokenization.export import tokenizer_json
 from paribus.tokenization.huggingface import PRETOKENIZER_OF_PATTERN
 from paribus.tokenization.pretokenize import PATTERNS
@@ -252,24 +250,6 @@ def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(directory: 
     for number, (options, error, reason) in enumerate(cases):
         with pytest.raises(error, match=reason):
             open_existing(renamed(directory, tmp_path / str(number), **options))
-
-
-def test_the_end_of_documents_is_the_separator_wherever_it_is_named(directory: Path, tmp_path: Path) -> None:
-    root = renamed(directory, tmp_path / "map", cls_token=None)
-    config = json.loads((root / "tokenizer_config.json").read_text())
-    del config["sep_token"]
-    (root / "tokenizer_config.json").write_text(json.dumps(config))
-    with pytest.raises(ConfigurationError, match=r"sep_token is '\[SEP\]', which is no line of it"):
-        open_existing(root)
-    (root / "special_tokens_map.json").write_text(json.dumps({"sep_token": "<end>", "unk_token": "[NONE]"}))
-    tok = open_existing(root)
-    assert tok.eos_id == tok.special_tokens["<end>"]
-    # It decides a run as the vocabulary does.
-    assert "special_tokens_map.json" in fingerprint(root, FileDigests(tmp_path / "digests"))
-    plain = Path(shutil.copytree(directory / "text", tmp_path / "plain"))
-    (plain / "tokenizer_config.json").write_text(json.dumps({"sep_token": None}))
-    tok = open_existing(plain)
-    assert tok.eos_id == tok.special_tokens["[SEP]"]
 
 
 LATER_CL100K = (

@@ -150,12 +150,3 @@ def test_a_gpu_computes_the_same_in_larger_batches_by_length(
     assert sorted(shape for _, shape in sent[1:]) == [(200, 16), (200, 32)]
     for line, of_cpu in zip(entropies, expected, strict=True):
         assert line.tolist() == pytest.approx(of_cpu.tolist(), abs=2e-4)
-
-
-def test_a_saved_tokenizer_computes_where_it_is_asked_to(bert_style: Path, tmp_path: Path) -> None:
-    pretokenizer = PredictiveEntropySpans(bert_style, device="cpu")
-    Tokenizer.train([SENTENCE] * 2, vocab_size=300, pretokenizer=pretokenizer).save(tmp_path / "tokenizer")
-    for device in ("cpu", "cuda:3"):
-        cutter = Tokenizer.load(tmp_path / "tokenizer", device=device).cutter
-        assert isinstance(cutter, PredictiveEntropySpans) and cutter.device == device
-    assert "device" not in json.loads((tmp_path / "tokenizer" / "pretokenizer.json").read_text(encoding="utf-8"))

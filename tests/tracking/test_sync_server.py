@@ -1,23 +1,174 @@
 """Many runs at once into one MLflow, whose server is killed meanwhile; and a server with a password."""
 
 import os
+import pwd
+import secrets
+import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.tracking.sync import main, sync
+from paribus.tracking.sync import Follower, main, sync
 from support import logged_run
 from support.logged_run import METRICS, PARAMETERS, TAGS, value
-from support.tracking_servers import MlflowServer, PostgreSQL, free_port, mlflow_server, postgresql, wait_for
+from support.tracking_runs import steps_shown, write_run
+
+QUIET = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+SETTINGS = {"fsync": "off", "listen_addresses": "127.0.0.1", "password_encryption": "scram-sha-256"}
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class PostgreSQL:
+    """A database of its own; the password is in `passfile` and in no URI."""
+
+    port: int
+    password: str
+    passfile: Path
+
+    @property
+    def uri(self) -> str:
+        return f"postgresql+psycopg2://mlflow@127.0.0.1:{self.port}/postgres?passfile={self.passfile}"
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        import psycopg2
+
+        connection = psycopg2.connect(
+            host="127.0.0.1", port=self.port, dbname="postgres", user="mlflow", password=self.password
+        )
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSQL]:
+    """PostgreSQL with scram on a free port; it refuses to run as root, so then it runs as another user."""
+    pytest.importorskip("psycopg2", reason="needs psycopg2, of the extra `server`")
+    programs = _postgresql_programs()
+    user = _unprivileged() if os.geteuid() == 0 else None
+    home = Path(tempfile.mkdtemp(prefix="paribus-postgresql-"))
+    password, port = secrets.token_hex(16), free_port()
+    given, passfile = home / "password", home / "passfile"
+    given.write_text(password, encoding="utf-8")
+    passfile.write_text(f"127.0.0.1:{port}:postgres:mlflow:{password}\n", encoding="utf-8")
+    passfile.chmod(0o600)
+    if user is not None:
+        for path in (home, given):
+            os.chown(path, user, -1)
+    data = home / "data"
+    create = [programs / "initdb", "-D", data, "-U", "mlflow", "--pwfile", given, "-A", "scram-sha-256", "-E", "UTF8"]
+    subprocess.run([*create, "--no-sync"], user=user, cwd=home, check=True, stdout=subprocess.DEVNULL)
+    options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+    command = [programs / "postgres", "-D", data, "-p", str(port), "-k", home, *options]
+    with (home / "log").open("wb") as log:
+        server = subprocess.Popen(command, user=user, cwd=home, stdout=log, stderr=log, start_new_session=True)
+    database = PostgreSQL(port, password, passfile)
+    try:
+        _await(database, server)
+        yield database
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        shutil.rmtree(home)
+
+
+def _postgresql_programs() -> Path:
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    found = shutil.which("initdb") or (installed[-1] if installed else None)
+    if found is None:
+        pytest.skip("needs PostgreSQL's initdb and postgres")
+    return Path(found).parent
+
+
+def _unprivileged() -> int:
+    known = {entry.pw_name: entry.pw_uid for entry in pwd.getpwall()}
+    return known.get("postgres", known.get("nobody", 65534))
+
+
+def _await(database: PostgreSQL, server: subprocess.Popen[bytes]) -> None:
+    import psycopg2
+
+    deadline = time.monotonic() + 240
+    while True:
+        try:
+            database.rows("SELECT 1")
+            return
+        except psycopg2.OperationalError:
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@dataclass
+class MlflowServer:
+    """MLflow's server in `directory`, which can be killed and started again on the same port."""
+
+    store: str
+    directory: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.directory / "served"
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", self.store, "--workers", "1"]
+        command += ["--artifacts-destination", str(self.artifacts), "--host", "127.0.0.1", "--port", str(self.port)]
+        with (self.directory / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                env=os.environ | QUIET,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        wait_for(f"{self.uri}/health", self.process)
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End it with all its processes; SIGKILL leaves them no time to finish anything."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, how)
+            self.process.wait(30)
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 240
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=2) as response:
+                response.read()
+            return
+        except (urllib.error.URLError, OSError):
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 
@@ -84,8 +235,10 @@ def database() -> Iterator[PostgreSQL]:
 
 @pytest.fixture
 def server(database: PostgreSQL, tmp_path: Path) -> Iterator[MlflowServer]:
-    with mlflow_server(database.uri, tmp_path / "server") as started:
-        yield started
+    started = MlflowServer(database.uri, tmp_path / "server")
+    started.start()
+    yield started
+    started.stop()
 
 
 def points_in(database: PostgreSQL) -> int:
@@ -194,3 +347,25 @@ def tracker(tmp_path: Path) -> Iterator[str]:
         server.terminate()
         server.wait(30)
     assert PASSWORD.encode() not in (tmp_path / "server.log").read_bytes()
+
+
+@pytest.mark.slow
+def test_runs_reach_a_server_with_a_password_once_and_the_password_is_kept_nowhere(
+    tracker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracking, root = TrackingConfig(kind="mlflow", uri=tracker), tmp_path / "root"
+    write_run(root, "two", steps=1500)
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "admin")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "another password than the right one")
+    (refused,) = sync(root, vars(tracking))
+    assert "401" in str(refused.error) or "authenticated" in str(refused.error)
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
+    follower = Follower(root / "runs" / "one", tracking, root)
+    write_run(root, "one")
+    assert follower.finish(60) == f"in MLflow at {tracker}, experiment 'paribus'"
+    assert sum(run.events.total() for run in sync(root, vars(tracking))) == 1503
+    assert steps_shown(tracker) == {"one": list(range(50)), "two": list(range(1500))}
+    assert len(list((tmp_path / "served").rglob("config.json"))) == 2
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    assert not [path for path in files if PASSWORD.encode() in path.read_bytes()]
