@@ -30,7 +30,7 @@ LONG_FILE = 20.0
 
 
 class _FilesTogether(LoadFileScheduling):  # type: ignore[misc]
-    """A file stays in one process, and so do those that compose the same: what is composed is kept in a process."""
+    """A file runs in one worker; the files of `COMPOSING` share one, since compositions are cached by process."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
@@ -43,7 +43,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Collecting imports modules, which stay: looking for garbage between them takes a third of it."""
+    """Imported modules are never freed; looking for garbage among them takes a third of the collection."""
     gc.disable()
 
 
@@ -70,23 +70,23 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _imports_are_no_garbage() -> None:
-    """Libraries collect garbage when a training ends, for which millions of objects of imports are looked at."""
+    """Keep imports out of the garbage collections that libraries start after a training."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _safe_path() -> Iterator[None]:
-    """`paribus.cli.main` sets it for its processes; scripts that later tests start import from their directory."""
+    """Remove PYTHONSAFEPATH, which `paribus.cli.main` sets: scripts of later tests import from their directory."""
     yield
     os.environ.pop("PYTHONSAFEPATH", None)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compositions() -> Iterator[None]:
+    """Cache compositions, and keep launchers from configuring logging, which would close pytest's files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hydra, "compose", compose_once)
-        # A launcher configures logging for the process of a command; here it would close pytest's files.
         patch.setattr("hydra._internal.logging_config.configure_logging", lambda config: None)
         yield
 
@@ -130,14 +130,14 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def beside_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_directory_with_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in a directory that has a text, `texts.txt`."""
     (tmp_path / "texts.txt").write_text("some text", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports get empty pictures, for tests that check numbers and text alone."""
     from matplotlib.figure import Figure
 

@@ -11,7 +11,7 @@ import pytest
 
 from paribus.cli import main
 from paribus.tokenization import Tokenizer
-from support.command_line import OVERRIDES, paribus, write_corpus
+from support.command_line import OVERRIDES, paribus, write_text_files
 from support.packings import slow_text_shuffle
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
@@ -22,7 +22,7 @@ OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.cont
 def ordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which all orderings of a small corpus were compared."""
     directory = tmp_path_factory.mktemp("orders")
-    write_corpus(directory)
+    write_text_files(directory)
     done = paribus(directory, "orders", "-m", *OPTIONS, f"ordering={ORDERINGS}")
     assert all(name in done.stdout for name in ORDERINGS.split(","))
     return directory

@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from paribus.cli import main
-from support.command_line import write_corpus
+from support.command_line import write_text_files
 
 BUDGET = 20_000
 STEP_TEXT = 8 * 64 * 12
@@ -17,7 +17,7 @@ STEP_TEXT = 8 * 64 * 12
 def test_tokenizers_read_equal_text_of_a_local_data_set_and_are_scored_at_their_last_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     overrides = (
         "scale=tiny", "corpus=huggingface", "corpus.name=texts", "corpus.heldout=0.2", "corpus.near_duplicate=null",

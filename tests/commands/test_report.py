@@ -72,7 +72,9 @@ def test_a_report_lists_runs_that_are_missing(own_sweep: Path, capsys: pytest.Ca
     assert "not started" in capsys.readouterr().out
 
 
-def test_the_table_of_a_sweep_is_loaded_in_python_by_its_name(tmp_path: Path, undrawn: None, beside_text: None) -> None:
+def test_the_table_of_a_sweep_is_loaded_in_python_by_its_name(
+    tmp_path: Path, without_plots: None, in_directory_with_text: None
+) -> None:
     runs = finished_sweep(tmp_path / "made", "-m", "training.learning_rate=0.001,0.002", "seed=0,1")
     with pytest.raises(DataError, match=r"report.parquet: no such report; make it with `paribus report \w+ root="):
         load_report("last")
@@ -87,7 +89,7 @@ def test_the_table_of_a_sweep_is_loaded_in_python_by_its_name(tmp_path: Path, un
 
 
 @pytest.fixture
-def root(tmp_path: Path, undrawn: None) -> Path:
+def root(tmp_path: Path, without_plots: None) -> Path:
     """A root in which the runs of `RECORDED` are finished and on record."""
     for number, run in enumerate(record_command(parse([*RECORDED, f"root={tmp_path}/root"]))[1]):
         finish(run, number, tmp_path / "made")
@@ -136,7 +138,9 @@ def test_another_table_leaves_the_report_of_the_sweep_as_it_is(root: Path, name:
     assert {event["event"] for event in more} <= {"start", "artifact", "end"}
 
 
-def test_the_table_that_a_sweep_was_given_with_is_its_own_and_changes_no_run(tmp_path: Path, undrawn: None) -> None:
+def test_the_table_that_a_sweep_was_given_with_is_its_own_and_changes_no_run(
+    tmp_path: Path, without_plots: None
+) -> None:
     root = tmp_path / "root"
     _, runs = record_command(parse([*RECORDED, f"root={root}", PRIMARY]))
     for number, run in enumerate(runs):

@@ -38,7 +38,7 @@ from paribus.pipeline.results import environment_changes
 from paribus.pipeline.root import OutputRoot
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire
-from paribus.store.provenance import git_state, loaded_code
+from paribus.store.provenance import loaded_code
 from support.command_line import command
 from support.finished_runs import finish
 from support.run_config import run_config
@@ -135,33 +135,6 @@ def test_an_artefact_that_was_not_made_again_is_no_match(tmp_path: Path, node: N
     assert (found.again, list(_number_lines(found))) == (None, [])
 
 
-def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_configured_to_do(tmp_path: Path) -> None:
-    def git(*arguments: str, at: Path = tmp_path / "work") -> str:
-        command = ["git", "-C", str(at), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    work = tmp_path / "work"
-    (work / "src").mkdir(parents=True)
-    git("init", "-q")
-    (work / "src/code.py").write_text("one\n\n\n", encoding="utf-8")
-    (work / "src/picture.bin").write_bytes(bytes(range(256)))
-    git("add", ".")
-    git("commit", "-qm", "x")
-    for name, value in {"diff.noprefix": "true", "color.ui": "always", "diff.relative": "true"}.items():
-        git("config", name, value)
-    (work / "src/code.py").write_text("two\n\n\n", encoding="utf-8")
-    (work / "src/picture.bin").write_bytes(bytes(range(255, -1, -1)))
-    (work / "forgotten.py").write_text("", encoding="utf-8")
-    state = git_state(work / "src/code.py")
-    assert state is not None
-    assert state["untracked"] == ["forgotten.py"]
-    git("clone", "-q", str(work), str(tmp_path / "clone"), at=tmp_path)
-    (tmp_path / "recorded.diff").write_text(state["diff"], encoding="utf-8")
-    git("apply", str(tmp_path / "recorded.diff"), at=tmp_path / "clone")
-    for name in ("code.py", "picture.bin"):
-        assert (tmp_path / "clone/src" / name).read_bytes() == (work / "src" / name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("computed_on", "loss", "strict", "word"),
     [
@@ -207,7 +180,7 @@ def test_artefacts_of_a_gpu_agree_by_their_losses_and_by_the_text_that_was_read(
 
 
 def test_a_run_made_again_from_nothing_has_the_same_bytes(own_sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where a command after the training, which trained nothing, had named a device that is not here."""
+    """Even where the record names a device that this machine lacks, once `training.device` is given anew."""
     run = min((own_sweep / "paribus_runs/runs").iterdir())
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     record["config"]["training"]["device"] = "cuda:7"
@@ -222,7 +195,7 @@ def test_a_run_made_again_from_nothing_has_the_same_bytes(own_sweep: Path, capsy
 
 @dataclasses.dataclass
 class Reruns:
-    """Commands of the same run in turn, which perform nothing but what `finish` of a test does."""
+    """Repeated `paribus rerun` of one run, where `finish` takes the place of its stages."""
 
     run: PreparedRun
     root: Path
@@ -308,7 +281,7 @@ def test_a_full_disk_leaves_no_root_behind(
     assert not reruns.roots and not list((reruns.root / "reruns").iterdir())
 
 
-def test_a_rerun_whose_beginning_cannot_be_read_is_left_alone(reruns: Reruns) -> None:
+def test_a_rerun_with_an_unreadable_rerun_json_is_not_resumed(reruns: Reruns) -> None:
     reruns.again()
     for content in ("", "{", "[]", '{"code": 3}'):
         (Path(reruns.roots[-1]) / CODE_FILE).write_text(content, encoding="utf-8")
@@ -331,7 +304,7 @@ def test_a_rerun_begun_by_other_code_or_packages_is_not_continued(
     assert before != after == again and back == before
 
 
-def test_a_machine_that_cannot_make_it_refuses_and_takes_nothing_from_a_stopped_rerun(
+def test_a_refusal_leaves_a_stopped_rerun_as_it_was(
     reruns: Reruns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reruns.again()

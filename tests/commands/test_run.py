@@ -15,7 +15,7 @@ from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare_runs
 from paribus.planning.plan import make_plan
-from support.command_line import OVERRIDES, SWEEP, command, write_corpus
+from support.command_line import OVERRIDES, SWEEP, command, write_text_files
 from support.finished_runs import finish
 
 ARTIFACTS = Path("paribus_runs/artifacts")
@@ -33,10 +33,10 @@ def one_line(text: str) -> str:
 def test_a_sweep_makes_exactly_what_the_plan_of_a_fresh_root_names_and_shared_artefacts_once(
     sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_tokenizer = {"vocabulary": 2, "tokens": 2, "prompts": 2, "order": 2}
+    two_each = {"vocabulary": 2, "tokens": 2, "prompts": 2, "order": 2}
     by_run = {"contexts": 4, "training": 4, "evaluation": 4}
     shared = dict.fromkeys(("corpus", "embeddings", "neighbours", "duplicates", "tasks"), 1)
-    assert published(sweep) == shared | by_tokenizer | by_run
+    assert published(sweep) == shared | two_each | by_run
     monkeypatch.chdir(sweep)
     plan = make_plan(prepare_runs(compose_command(parse([*SWEEP, f"root={tmp_path}"]))))
     assert {stage.state for stage in plan.stages} == {"missing"}
@@ -67,7 +67,7 @@ def test_the_same_command_again_makes_nothing(own_sweep: Path, capsys: pytest.Ca
 def test_a_sweep_whose_table_would_be_refused_is_refused_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["run", "-m", *OVERRIDES, "ordering=standard,in_context"]) == 2
     assert 'duplicates.kind: "off" in standard; "minhash" in in_context' in capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_a_sweep_whose_table_would_be_refused_is_refused_before_anything_runs(
 def test_a_run_that_fails_leaves_the_others_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     characters = ("-m", *OVERRIDES, "tokenizer.unit=character", "tokenizer.vocab_size=50,700", "until=tokens")
     assert main(["run", *characters]) == 1
@@ -105,7 +105,7 @@ def test_a_stage_that_is_unknown_or_not_of_the_run_is_refused(
 def test_ctrl_c_or_a_closed_terminal_stops_the_sweep_and_leaves_no_half_artefact(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C; nohup, a hang-up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -126,10 +126,10 @@ def test_ctrl_c_or_a_closed_terminal_stops_the_sweep_and_leaves_no_half_artefact
         assert directory.parent.name in ("claims", "partial") or (directory / "record.json").is_file()
 
 
-def test_a_run_says_once_before_it_trains_what_its_table_could_not_judge(
+def test_run_warns_once_before_training_of_too_few_seeds_or_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     printed = []
     for seed in ("seed=0", "seed=1"):
@@ -141,8 +141,8 @@ def test_a_run_says_once_before_it_trains_what_its_table_could_not_judge(
     assert [len(re.findall(few, text)) for text in printed] == [1, 1]
 
 
-def test_seeds_that_are_added_after_a_report_are_named_and_those_of_two_are_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], undrawn: None
+def test_run_warns_of_seeds_added_after_a_report_of_three_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], without_plots: None
 ) -> None:
     arms = ["scale=tiny", "corpus=pydocs_small", "tokenizer=bpe", "encoder=merge_rank,longest_first", "tracking=none"]
     arms += [f"root={tmp_path / 'root'}"]

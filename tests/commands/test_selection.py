@@ -10,16 +10,16 @@ import pytest
 from paribus.cli import main
 from paribus.pipeline.prepared import run_identity
 from paribus.pipeline.records import files_of
-from support.recorded_sweeps import OVERRIDES, finished_sweep, record
+from support.recorded_sweeps import OVERRIDES, finished_sweep, record_sweep
 
-pytestmark = pytest.mark.usefixtures("beside_text")
+pytestmark = pytest.mark.usefixtures("in_directory_with_text")
 
 
 def test_the_last_sweep_and_a_run_by_its_beginning_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record(tmp_path / "root", "seed=7")
-    identifier, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe")
+    record_sweep(tmp_path / "root", "seed=7")
+    identifier, runs = record_sweep(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe")
     assert main(["status", "last", "root=root"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith(f"{identifier}  sweep tokenizer, 2 runs, given ")
@@ -30,7 +30,7 @@ def test_the_last_sweep_and_a_run_by_its_beginning_are_shown(
 
 
 def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(tmp_path / "root", "seed=1")
+    record_sweep(tmp_path / "root", "seed=1")
     (tmp_path / "root").rename(tmp_path / "moved")
     assert main(["status", "last", "root=moved"]) == 1
     assert "not started" in capsys.readouterr().out
@@ -38,7 +38,7 @@ def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, caps
 
 
 def test_a_name_is_given_alone_and_names_a_sweep_or_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(tmp_path / "paribus_runs", "seed=1")
+    record_sweep(tmp_path / "paribus_runs", "seed=1")
     for word, message in {"seed=3": "leave seed=3 out", "-m": "leave -m out", "first": "two names"}.items():
         assert main(["status", "last", word]) == 2
         assert message in capsys.readouterr().err
@@ -49,15 +49,15 @@ def test_a_name_is_given_alone_and_names_a_sweep_or_run(tmp_path: Path, capsys: 
 
 
 def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(tmp_path / "paribus_runs", "seed=1")
+    record_sweep(tmp_path / "paribus_runs", "seed=1")
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
     assert main(["status", "last"]) == 1
     assert "1 of its runs would be others now" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", [None, "another text"], ids=["gone", "changed"])
-def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
-    text: str | None, tmp_path: Path, undrawn: None, capsys: pytest.CaptureFixture[str]
+def test_a_name_selects_the_recorded_runs_after_their_files_changed(
+    text: str | None, tmp_path: Path, without_plots: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
     assert main(["report", "last"]) == 0
@@ -77,7 +77,7 @@ def test_runs_that_a_name_means_are_those_that_were_made_of_their_files(
     assert main(["status", *OVERRIDES]) == 1
 
 
-def test_the_files_of_a_run_are_not_taken_for_a_group_that_changed_since(tmp_path: Path) -> None:
+def test_recorded_fingerprints_are_not_used_for_a_group_that_changed(tmp_path: Path) -> None:
     (run,) = finished_sweep(tmp_path / "made")
     config = run.job.config
     record = {"identity": json.loads(json.dumps(run_identity(config, run.nodes)))}
@@ -86,8 +86,8 @@ def test_the_files_of_a_run_are_not_taken_for_a_group_that_changed_since(tmp_pat
     assert files_of({}, config) == {}
 
 
-def test_runs_of_other_text_do_not_stand_beside_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of which nothing is on record yet has the text of the others of its sweep, or all have that of now."""
+def test_status_never_mixes_runs_on_different_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run without a record takes the text that its sweep recorded; else all take the files of now."""
     runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
     shutil.rmtree(tmp_path / "paribus_runs" / "runs" / runs[1].run_id)
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
@@ -103,7 +103,7 @@ def test_runs_of_other_text_do_not_stand_beside_each_other(tmp_path: Path, capsy
     assert not any(run.run_id in printed for run in runs) and "2 of its runs would be others now" in printed
 
 
-def test_a_run_that_was_made_is_not_judged_by_the_files_of_now(
+def test_a_finished_run_is_not_checked_against_the_current_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finished_sweep(tmp_path / "made", "-m", "seed=0,1")

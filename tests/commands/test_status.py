@@ -10,11 +10,11 @@ import pytest
 from paribus.cli import main
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.root import OutputRoot
-from support.recorded_sweeps import finished_sweep, record
+from support.recorded_sweeps import finished_sweep, record_sweep
 
 
 @pytest.fixture(name="runs")
-def _runs(tmp_path: Path, beside_text: None) -> list[PreparedRun]:
+def _runs(tmp_path: Path, in_directory_with_text: None) -> list[PreparedRun]:
     """A sweep of two finished arms below `paribus_runs`, which share what is made of the text alone."""
     return finished_sweep(tmp_path / "made", "-m", "tokenizer=bpe,scaffold_bpe")
 
@@ -27,7 +27,7 @@ def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def test_states_are_told_apart(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
     root = OutputRoot.of(runs[0].job.config)
-    record(root.path, "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
+    record_sweep(root.path, "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
     path = root.run(runs[1].run_id) / "run.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     content |= {"status": "interrupted", "failure": {"class": "interrupted", "message": "stopped by a signal"}}

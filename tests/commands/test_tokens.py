@@ -16,7 +16,7 @@ from paribus.evaluation.segmentation import tokenizer_scores
 from paribus.pipeline.graph import STAGES
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics, count_tokens, only_in, spellings
-from support.command_line import OVERRIDES, paribus, write_corpus
+from support.command_line import OVERRIDES, paribus, write_text_files
 
 OPTIONS = (*OVERRIDES, "evaluation.data=benchmarks", "evaluation.tasks=[pku]")
 SWEEP = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first")
@@ -28,7 +28,7 @@ GOLD = "河流 把 水 和 泥沙 带到 大海\n经过 石头 和 芦苇\n"
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which four arms were compared."""
     directory = tmp_path_factory.mktemp("tokens")
-    write_corpus(directory)
+    write_text_files(directory)
     (directory / "benchmarks/pku").mkdir(parents=True)
     (directory / "benchmarks/pku/test.seg.txt").write_text(GOLD, encoding="utf-8")
     printed = paribus(directory, "tokens", "statistics", *SWEEP, *OPTIONS)

@@ -14,7 +14,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.tokenization.predictive import PredictiveEntropySpans
 from paribus.tokenization.spans import Ngrams, candidate_ngrams
 from support.character_models import SENTENCE, save_bert_style_model, save_paribus_checkpoint
-from support.command_line import OVERRIDES, write_corpus
+from support.command_line import OVERRIDES, write_text_files
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def counted(levels: list[Ngrams], low: float, high: float, quantity: str) -> int
 def test_the_candidates_are_those_that_spans_are_chosen_from(
     here: Path, capsys: pytest.CaptureFixture[str], information: str
 ) -> None:
-    write_corpus(here)
+    write_text_files(here)
     settings = ("pretokenizer=spans", "pretokenizer.max_length=3", f"pretokenizer.information={information}")
     assert main(["tokens", "entropy", *OVERRIDES, *settings, "tokenizer.sample=10KB"]) == 0
     printed = capsys.readouterr().out

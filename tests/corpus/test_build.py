@@ -24,7 +24,7 @@ from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document
 from paribus.corpus.build import build
 from paribus.errors import DataError
 from support.corpora import build_corpus, files_corpus, write_jsonl
-from support.engines import Elsewhere
+from support.engines import WithoutSharedMemory
 from support.run_config import run_config
 from support.stages import context_at
 
@@ -230,7 +230,9 @@ def test_limit_is_of_what_is_read_wherever_that_is_and_a_sample_is_chosen_of_it(
     unsampled = files_corpus(path, heldout=0.1, limit=60_000, id_field="id", on_invalid="skip")
     config = run_config(corpus=replace(unsampled, sample=sample))
     here = context_at(tmp_path / "here", tmp_path / "work", config, {})
-    elsewhere = replace(context_at(tmp_path / "elsewhere", tmp_path / "ahead", config, {}), engine=Elsewhere(1))
+    elsewhere = replace(
+        context_at(tmp_path / "elsewhere", tmp_path / "ahead", config, {}), engine=WithoutSharedMemory(1)
+    )
     result: dict[str, Any] = build(here)
     assert result == build(elsewhere) and result["stopped_at"] == "limit"
     whole: dict[str, Any] = build_corpus(unsampled, tmp_path / "whole")

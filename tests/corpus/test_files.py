@@ -27,7 +27,7 @@ from paribus.store.files import FileDigests
 from paribus.tokenization.build import build_tokens, build_vocabulary
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from support.corpora import build_corpus, files_corpus, write_jsonl
-from support.engines import Elsewhere
+from support.engines import WithoutSharedMemory
 from support.run_config import run_config
 from support.stages import context_at
 
@@ -51,7 +51,7 @@ def read(
 ) -> tuple[list[SourceDocument | Skipped], list[float], str]:
     """The items, the progress after each, and the error that ended them."""
     work.mkdir(exist_ok=True)
-    source = FilesSource(config, Elsewhere(1) if elsewhere else LocalEngine(1), work)
+    source = FilesSource(config, WithoutSharedMemory(1) if elsewhere else LocalEngine(1), work)
     items, done = [], []
     try:
         for item in source.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docker_engine import BUILT_WITH, Engine
 
-from support.command_line import OVERRIDES, write_corpus
+from support.command_line import OVERRIDES, write_text_files
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 SWEEP = ("run", "-m", *OVERRIDES, "evaluation=heldout", "encoder=merge_rank,longest_first")
@@ -15,7 +15,7 @@ HARDENED = ("--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-
 
 
 def write_texts(directory: Path) -> None:
-    write_corpus(directory)
+    write_text_files(directory)
     (directory / "texts").chmod(0o755)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from docker_engine import IMAGE, Engine
 
-from support.command_line import OVERRIDES, write_corpus
+from support.command_line import OVERRIDES, write_text_files
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 TRAINING = ("run", *OVERRIDES, "evaluation=heldout", "training.device=cpu", "until=training")
@@ -31,7 +31,7 @@ def training_files(directory: Path, root: str) -> dict[str, bytes]:
 
 
 def test_two_containers_give_the_same_bytes_as_two_processes(engine: Engine, image: str, directory: Path) -> None:
-    write_corpus(directory)
+    write_text_files(directory)
     (directory / "token").write_text(secrets.token_hex(32), encoding="utf-8")
     shutil.chown(directory / "token", 4321, 4321)
     (directory / "token").chmod(0o400)

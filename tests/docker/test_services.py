@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from docker_engine import POSTGRES, ROOT, Engine
 
-from support.command_line import OVERRIDES, write_corpus
+from support.command_line import OVERRIDES, write_text_files
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 STEPS = 1000
@@ -98,7 +98,7 @@ def services(engine: Engine, image: str) -> Iterator[Services]:
     directory.mkdir()
     for name in ("postgres_password", "mlflow_admin_password"):
         (directory / name).write_text(secrets.token_hex(24), encoding="utf-8")
-    write_corpus(directory)
+    write_text_files(directory)
     (directory / "images.yaml").write_text(
         json.dumps({"services": {"database": {"image": POSTGRES}}}), encoding="utf-8"
     )

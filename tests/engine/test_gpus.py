@@ -9,7 +9,7 @@ import pytest
 
 from paribus.engine.gpus import Gpu, reserved, visible_gpus
 from paribus.errors import ConfigurationError
-from support.drivers import list_gpus
+from support.nvidia_smi import list_gpus
 
 GPUS = [Gpu("0", "GPU-a"), Gpu("1", "GPU-b"), Gpu("2", "GPU-c")]
 HOLD = """

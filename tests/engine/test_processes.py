@@ -52,9 +52,6 @@ def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
     assert (done.returncode, done.stdout) == (0, b"lives\n")
 
 
-# Which process Linux is asked to kill first where memory runs out.
-
-
 # Signals that end a command, and those that the user had it ignore.
 
 HEEDS = """

@@ -11,7 +11,7 @@ from paribus.engine import Engine
 from paribus.engine.local import check_engine, open_engine
 from paribus.errors import DataError, InfrastructureError
 from support.engine_functions import Task, die_at_five, die_once_at_five, refuse_five, slow_square, square
-from support.engines import Made
+from support.engines import ArtefactsByEngine
 
 TESTS = Path(__file__).resolve().parents[1]
 ARTEFACTS = (
@@ -40,33 +40,33 @@ def ray_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> ArtefactsByEngine:
     with open_engine(LocalEngineConfig(workers=1), tmp_path_factory.mktemp("shared")) as engine:
-        return Made(tmp_path_factory.mktemp("one"), engine).make_all()
+        return ArtefactsByEngine(tmp_path_factory.mktemp("one"), engine).make_all()
 
 
 def tasks(directory: Path, count: int = 12) -> list[Task]:
     return [Task(directory, number) for number in range(count)]
 
 
-def assert_same(made: Made, expected: Made) -> None:
+def assert_same(made: ArtefactsByEngine, expected: ArtefactsByEngine) -> None:
     for name in ARTEFACTS:
         assert made.files(name) == expected.files(name), name
         assert made.results[name] == expected.results[name], name
 
 
 @pytest.mark.slow
-def test_two_local_workers_make_the_bytes_of_one(undisturbed: Made, tmp_path: Path) -> None:
+def test_two_local_workers_make_the_bytes_of_one(undisturbed: ArtefactsByEngine, tmp_path: Path) -> None:
     with open_engine(LocalEngineConfig(workers=2), tmp_path) as engine:
-        assert_same(Made(tmp_path / "two", engine).make_all(), undisturbed)
+        assert_same(ArtefactsByEngine(tmp_path / "two", engine).make_all(), undisturbed)
 
 
 @on_ray
 @pytest.mark.slow
 def test_workers_of_ray_make_the_bytes_of_one_local_worker(
-    undisturbed: Made, tmp_path: Path, ray_engine: Engine
+    undisturbed: ArtefactsByEngine, tmp_path: Path, ray_engine: Engine
 ) -> None:
-    made = Made(tmp_path / "ray", ray_engine).make_all()
+    made = ArtefactsByEngine(tmp_path / "ray", ray_engine).make_all()
     assert_same(made, undisturbed)
     assert list((made.root / "vocabulary.work" / "counts").iterdir())
     assert list((made.root / "corpus.work" / "extracts").iterdir()) == []

@@ -16,7 +16,7 @@ from paribus.evaluation.stage import build_tasks
 from paribus.stage import SilentListener
 from paribus.tokenization import Tokenizer
 from paribus.training.train import build
-from support.evaluations import WORDS, stage_context, write_drawn_corpus
+from support.evaluations import WORDS, evaluation_context, write_drawn_corpus
 from support.real_data import RealData
 from support.training_inputs import config, context, write_inputs
 
@@ -32,7 +32,7 @@ def test_scores_of_a_trained_checkpoint_are_those_of_lm_evals_hf_model(tmp_path:
     checkpoint = tmp_path / "training" / "output" / f"step_{STEPS:08d}"
     write_drawn_corpus(tmp_path)
     evaluation = replace(EVALUATION, data=str(real_data.benchmarks))
-    build_tasks(stage_context(tmp_path, evaluation, "tasks", "corpus"))
+    build_tasks(evaluation_context(tmp_path, evaluation, "tasks", "corpus"))
     requests = build_requests([load_task(tmp_path / "tasks", name, shots) for name in TASKS for shots in SHOTS], 1234)
     requests = [request for request in requests if len("".join(request.args)) < 2000]
     assert {request.task_name for request in requests} == {f"{name}_{shots}shot" for name in TASKS for shots in SHOTS}

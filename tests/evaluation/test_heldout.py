@@ -15,7 +15,7 @@ from paribus.evaluation.items import ItemSet, text_digest
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.tokenization import Tokenizer
 from support.corpora import build_corpus, files_corpus, write_jsonl
-from support.evaluations import stage_context, write_checkpoints
+from support.evaluations import evaluation_context, write_checkpoints
 
 WORDS = ("the", "of", "corpus", "token", "order", "and", "vocabulary", "merges", "a", "text", "längste", "straße")
 HAN = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"
@@ -91,9 +91,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts += [text[:30] + draw.choices(WORDS, k=30) for text in texts]
     path = write_jsonl(root / "rows.jsonl", [{"text": " ".join(text)} for text in texts])
     build_corpus(files_corpus(path), root / "corpus")
-    build_tasks(stage_context(root, EVALUATION, "tasks", "corpus"))
+    build_tasks(evaluation_context(root, EVALUATION, "tasks", "corpus"))
     write_checkpoints(root, Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"]))
-    result = build_scores(stage_context(root, EVALUATION, "evaluation", "training", "tasks", "corpus"))
+    result = build_scores(evaluation_context(root, EVALUATION, "evaluation", "training", "tasks", "corpus"))
     (root / "result.json").write_text(json.dumps(result), encoding="utf-8")
     return root
 

@@ -21,7 +21,7 @@ from paribus.evaluation.preflight import check_evaluation, tasks_fingerprint
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.store.files import FileDigests
 from paribus.tokenization import Tokenizer
-from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
+from support.evaluations import WORDS, evaluation_context, write_checkpoints, write_drawn_corpus
 
 CHOICES: dict[str, Any] = {
     "task": "colours",
@@ -83,7 +83,7 @@ def config(folder: Path | None, *tasks: str, **fields: Any) -> EvaluationConfig:
 
 def stored(root: Path, evaluation: EvaluationConfig) -> Path:
     write_drawn_corpus(root)
-    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+    build_tasks(evaluation_context(root, evaluation, "tasks", "corpus"))
     return root / "tasks"
 
 
@@ -152,8 +152,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ours(root: Path, evaluation: EvaluationConfig) -> dict[tuple[str, int, str], list[float]]:
     """Values of items in order, by task, shots and metric."""
-    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-    build_scores(stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
+    build_tasks(evaluation_context(root, evaluation, "tasks", "corpus"))
+    build_scores(evaluation_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
     values: dict[tuple[str, int, str], list[float]] = {}
     for row in pq.read_table(root / "evaluation" / "items.parquet").to_pylist():
         values.setdefault((row["task"], row["shots"], row["metric"]), []).append(row["value"])

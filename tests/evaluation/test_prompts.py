@@ -27,7 +27,7 @@ from paribus.tokenization import Tokenizer
 from support.evaluations import (
     WORDS,
     brute_force,
-    stage_context,
+    evaluation_context,
     tiny_model,
     write_checkpoints,
     write_drawn_corpus,
@@ -140,12 +140,12 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 
 def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokenizer: Tokenizer) -> None:
     write_drawn_corpus(tmp_path)
-    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    build_tasks(evaluation_context(tmp_path, EVALUATION, "tasks", "corpus"))
     tokenizer.save(tmp_path / "tokens" / "tokenizer")
-    build_prompts(stage_context(tmp_path, EVALUATION, "prompts", "tokens", "tasks"))
+    build_prompts(evaluation_context(tmp_path, EVALUATION, "prompts", "tokens", "tasks"))
     counted = json.loads((tmp_path / "prompts" / "prompts.json").read_text())["tasks"]["continuation"]
     write_checkpoints(tmp_path, tokenizer, steps=(10,))
-    build_scores(stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus"))
+    build_scores(evaluation_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus"))
     scored = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())["tasks"]["continuation"]
     assert counted["crossed_items"] == scored["crossed_items"]["0"]
     assert counted["crossed_choices"] == scored["crossed_choices"]["0"]

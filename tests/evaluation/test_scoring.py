@@ -27,7 +27,7 @@ from support.evaluations import (
     WORDS,
     ByteEncoder,
     brute_force,
-    stage_context,
+    evaluation_context,
     tiny_model,
     write_checkpoints,
     write_drawn_corpus,
@@ -197,14 +197,14 @@ def tokenizer() -> Tokenizer:
 def root(tokenizer: Tokenizer, tmp_path: Path) -> Path:
     """A folder with corpus, tasks and checkpoints of unlike weights."""
     write_drawn_corpus(tmp_path)
-    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    build_tasks(evaluation_context(tmp_path, EVALUATION, "tasks", "corpus"))
     write_checkpoints(tmp_path, tokenizer, STEPS)
     return tmp_path
 
 
 def scored(root: Path, name: str, evaluation: EvaluationConfig) -> tuple[dict[int, dict[str, float]], dict[str, Any]]:
     """Bits of each held-out document by checkpoint, and what is said of the embeddings."""
-    context = stage_context(root, evaluation, name, "training", "tasks", "corpus")
+    context = evaluation_context(root, evaluation, name, "training", "tasks", "corpus")
     training = replace(context.config.training, checkpoints=len(STEPS))
     build_scores(replace(context, config=replace(context.config, training=training)))
     bits: dict[int, dict[str, float]] = {}

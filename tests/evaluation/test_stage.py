@@ -21,7 +21,7 @@ from paribus.modeling.models import load_model
 from paribus.stage import StageContext
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
-from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
+from support.evaluations import WORDS, evaluation_context, write_checkpoints, write_drawn_corpus
 
 MEASURES = {"acc", "acc_norm", "acc_bytes", "choice_bits"}
 
@@ -40,8 +40,8 @@ def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, 
         evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_documents": 20} | fields))
         write_drawn_corpus(root)
         write_checkpoints(root, tokenizer)
-        build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-        context = stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus")
+        build_tasks(evaluation_context(root, evaluation, "tasks", "corpus"))
+        context = evaluation_context(root, evaluation, "evaluation", "training", "tasks", "corpus")
         return context, build_scores(context)
 
     return run
@@ -149,7 +149,7 @@ def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
 
 def test_more_examples_than_there_are_are_refused_before_training(tmp_path: Path) -> None:
     write_drawn_corpus(tmp_path)
-    context = stage_context(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
+    context = evaluation_context(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
     with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 60 examples .* task continuation has 1"):
         build_tasks(context)
 

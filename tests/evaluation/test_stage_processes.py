@@ -18,7 +18,7 @@ from paribus.errors import ParibusError
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.tokenization import Tokenizer
 from support.benchmark_records import RECORDS
-from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
+from support.evaluations import WORDS, evaluation_context, write_checkpoints, write_drawn_corpus
 from support.finetunings import finetuning_config, run_data, run_finetuned, write_checkpoint, write_task
 from support.stages import files
 from support.training_processes import Program, begin_program, members_below
@@ -41,8 +41,8 @@ def score_texts(root: Path, processes: int) -> None:
         write_drawn_corpus(root)
         tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=300, special_tokens=["<|endoftext|>"])
         write_checkpoints(root, tokenizer)
-        build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-    context = stage_context(root, evaluation, f"evaluation{processes}", "corpus", "tasks", "training")
+        build_tasks(evaluation_context(root, evaluation, "tasks", "corpus"))
+    context = evaluation_context(root, evaluation, f"evaluation{processes}", "corpus", "tasks", "training")
     result = build_scores(context)
     reported = sorted(context.listener.metrics)  # type: ignore[attr-defined]
     (root / f"evaluation{processes}.json").write_text(json.dumps([result, reported]))

@@ -12,7 +12,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.reporting.runs import load_scores
 from paribus.tokenization import Tokenizer
-from support.evaluations import stage_context, write_checkpoints, write_drawn_corpus
+from support.evaluations import evaluation_context, write_checkpoints, write_drawn_corpus
 
 BYTES = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
 
@@ -22,8 +22,8 @@ def scored(root: Path, tokenizer: Tokenizer = BYTES, **fields: Any) -> dict[str,
     chosen = {"tasks": (), "heldout_documents": 10, "last_checkpoints": 2, "data": str(root / "data")} | fields
     evaluation = EvaluationConfig(**chosen)
     write_checkpoints(root, tokenizer)
-    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-    result = build_scores(stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
+    build_tasks(evaluation_context(root, evaluation, "tasks", "corpus"))
+    result = build_scores(evaluation_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
     return result["metrics"]  # type: ignore[return-value]
 
 

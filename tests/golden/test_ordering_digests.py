@@ -31,7 +31,7 @@ from paribus.ordering.packing import Contexts
 from paribus.ordering.shuffle import permute
 from paribus.pipeline.graph import STAGES
 from support.corpora import write_corpus
-from support.orders import digest, formula_vectors, stage_context, topics, write_embeddings, write_lists
+from support.orders import digest, formula_vectors, ordering_context, topics, write_embeddings, write_lists
 from support.packings import packed
 from support.training_inputs import write_inputs
 
@@ -40,7 +40,7 @@ COPIES[31], COPIES[17], COPIES[40] = COPIES[1], COPIES[2].upper() + "!", "鲸鱼
 
 
 def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path) -> None:
-    context = stage_context(tmp_path, "embeddings", corpus=write_corpus(tmp_path / "corpus", topics(60)))
+    context = ordering_context(tmp_path, "embeddings", corpus=write_corpus(tmp_path / "corpus", topics(60)))
     embeddings.build(context)
     rows = embeddings.Embeddings(context.output).rows(0, 60)
     cosines = rows @ rows.T
@@ -51,9 +51,10 @@ def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path) -> None:
 
 def test_neighbours_keep_their_digests(tmp_path: Path) -> None:
     vectors = write_embeddings(tmp_path / "embeddings", formula_vectors())
-    context = stage_context(tmp_path, "neighbours", embeddings=vectors)
+    context = ordering_context(tmp_path, "neighbours", embeddings=vectors)
     neighbours.build(context)
     lists = NeighbourLists(context.output)
+    assert STAGES["neighbours"].code_version == 2
     assert digest(lists.ids) == "4367e3f31055cf69"
     assert digest(lists.similarities.round(4)) == "1893e6ea196aa668"
 
@@ -68,7 +69,7 @@ def test_signatures_keep_their_digest() -> None:
 )
 def test_duplicates_keep_their_digest(tmp_path: Path, config: DuplicatesConfig, pinned: str) -> None:
     corpus = write_corpus(tmp_path / "corpus", COPIES, group_bytes=500, shard_bytes=2000)
-    context = stage_context(tmp_path, "duplicates", groups={"duplicates": config}, corpus=corpus)
+    context = ordering_context(tmp_path, "duplicates", groups={"duplicates": config}, corpus=corpus)
     duplicates.build(context)
     made = duplicates.Duplicates(context.output)
     columns = [made.removed()[name].to_numpy() for name in ("document", "kept", "similarity", "bytes")]
@@ -105,13 +106,14 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_an_order_keeps_its_digest(
     tmp_path: Path, inputs: dict[str, Path], ordering: OrderingConfig, pinned: str
 ) -> None:
-    result = orders.build(stage_context(tmp_path, "order", ordering, seed=7, **inputs))
+    result = orders.build(ordering_context(tmp_path, "order", ordering, seed=7, **inputs))
     assert str(result["digest"])[:16] == pinned
 
 
 def test_lexical_neighbours_keep_their_digests(tmp_path: Path, inputs: dict[str, Path]) -> None:
-    context = stage_context(tmp_path, "lexical_neighbours", LexicalOrdering(neighbours=5), corpus=inputs["corpus"])
+    context = ordering_context(tmp_path, "lexical_neighbours", LexicalOrdering(neighbours=5), corpus=inputs["corpus"])
     bm25.build(context)
+    assert STAGES["lexical_neighbours"].code_version == 1
     assert digest(np.load(context.output / "neighbours.npy")) == "747d76df46b46067"
     assert digest(np.load(context.output / "similarities.npy").round(4)) == "98447b6abb0accad"
 
@@ -204,11 +206,12 @@ def test_the_statistics_of_contexts_keep_their_values(tmp_path: Path) -> None:
     vectors = write_embeddings(tmp_path / "embeddings", formula_vectors(40, 16))
     model = LlamaModel(width=8, layers=1, heads=1, ffn_width=8, context_length=200)
     groups = {"model": model}
-    packing = stage_context(tmp_path, "contexts", groups=groups, seed=5, **inputs)
+    packing = ordering_context(tmp_path, "contexts", groups=groups, seed=5, **inputs)
     contexts.build(packing)
     made = {**inputs, "contexts": packing.output, "embeddings": vectors}
-    context = stage_context(tmp_path, "context_statistics", groups=groups, seed=5, **made)
+    context = ordering_context(tmp_path, "context_statistics", groups=groups, seed=5, **made)
     numbers = statistics.build(context)
+    assert STAGES["context_statistics"].code_version == 3
     assert {name: numbers[name] for name in NUMBERS} == NUMBERS
     similar = {name: value for name, value in numbers.items() if name.startswith("similarity")}
     assert similar == pytest.approx(SIMILARITIES, abs=1e-4)

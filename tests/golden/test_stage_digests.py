@@ -15,8 +15,8 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.pipeline.graph import STAGES
 from paribus.tokenization import Tokenizer
-from support.command_line import OVERRIDES, paribus, write_corpus
-from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
+from support.command_line import OVERRIDES, paribus, write_text_files
+from support.evaluations import WORDS, evaluation_context, write_checkpoints, write_drawn_corpus
 from support.finetunings import finetuned, write_checkpoint, write_task
 from support.stages import files
 from support.training_inputs import STEPS, execute, write_inputs
@@ -30,16 +30,17 @@ PINNED = {
     "tasks": (7, "1adadfe9e6a67d91"),
     "prompts": (1, "b017277de1ffac13"),
 }
-UNPINNED = {
+PINNED_OTHERWISE = {
     "embeddings", "neighbours", "lexical_neighbours", "duplicates", "context_statistics", "training", "evaluation",
     "token_statistics", "finetuning_data", "finetuning",
 }  # fmt: skip
+"""Pinned below, in `test_ordering_digests.py` or in `commands/test_tokens.py`."""
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("pipeline")
-    write_corpus(directory)
+    write_text_files(directory)
     chosen = ("tokenizer=scaffold_bpe", "encoder=longest_first", "scale.heldout_documents=20")
     chosen += ("scale.context_characters=100", "scale.continuation_characters=40")
     paribus(directory, "run", *OVERRIDES, *chosen)
@@ -64,8 +65,8 @@ def test_a_stage_makes_what_its_code_version_promises(records: dict[str, dict[st
     assert (STAGES[stage].code_version, digest(records[stage])) == PINNED[stage]
 
 
-def test_every_stage_is_pinned_here_or_beside_its_package() -> None:
-    assert set(PINNED) | UNPINNED == {stage.artefact for stage in STAGES.values()}
+def test_every_stage_is_pinned() -> None:
+    assert set(PINNED) | PINNED_OTHERWISE == {stage.artefact for stage in STAGES.values()}
 
 
 TEXTS = [
@@ -108,7 +109,7 @@ TEXT_BYTES = 877
 LOSSES = {1: 5.57429, 2: 5.47283, 7: 4.47877, STEPS: 3.87407}
 
 
-def test_a_training_makes_the_weights_of_its_code_version(tmp_path: Path) -> None:
+def test_training_keeps_its_contexts_and_losses(tmp_path: Path) -> None:
     result = execute(tmp_path, "run", write_inputs(tmp_path))
     output = tmp_path / "run" / "output"
     contexts = json.loads((output / "contexts.json").read_text())
@@ -136,13 +137,13 @@ METRICS = {
 
 def test_task_files_and_scores_keep_their_values(tmp_path: Path) -> None:
     write_drawn_corpus(tmp_path)
-    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    build_tasks(evaluation_context(tmp_path, EVALUATION, "tasks", "corpus"))
     assert {name: sha256(content) for name, content in files(tmp_path / "tasks").items()} == TASKS
     assert STAGES["evaluation"].code_version == 11, "what the scores, and beam search, are computed with"
     write_checkpoints(
         tmp_path, Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
     )
-    result = build_scores(stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus"))
+    result = build_scores(evaluation_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus"))
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
     assert {name: metrics[name] for name in METRICS} == pytest.approx(METRICS, abs=2e-3)
@@ -164,10 +165,11 @@ FINETUNING_DATA = {
 FINETUNING_LOSSES = [6.40287, 5.45385, 5.15784]
 
 
-def test_examples_and_losses_keep_their_values(tmp_path: Path) -> None:
+def test_finetuning_keeps_its_examples_and_losses(tmp_path: Path) -> None:
     write_task(tmp_path)
     write_checkpoint(tmp_path)
     finetuned(tmp_path)
+    assert (STAGES["finetuning_data"].code_version, STAGES["finetuning"].code_version) == (1, 4)
     found = files(tmp_path / "finetuning_data")
     assert {name: sha256(content) for name, content in found.items()} == FINETUNING_DATA
     lines = map(json.loads, (tmp_path / "finetuning/metrics.jsonl").read_text().splitlines())

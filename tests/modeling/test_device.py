@@ -18,7 +18,7 @@ from paribus.evaluation.translation import Translator
 from paribus.modeling.device import BatchMemory, resolve_device
 from paribus.tokenization import Tokenizer
 from paribus.training import parallel
-from support.drivers import list_gpus
+from support.nvidia_smi import list_gpus
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from paribus.native import loader
 from paribus.native.registry import SHINGLES, TRAVERSAL
 from paribus.stage import SilentListener, compile_kernels
 from paribus.tokenization.train import training_kernels
-from support.command_line import OVERRIDES, command, write_corpus
+from support.command_line import OVERRIDES, command, write_text_files
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,6 @@ def test_kernels_are_compiled_once_and_announced(empty_cache: None) -> None:
 def test_the_first_run_compiles_what_its_stages_so_far_need(tmp_path: Path, until: str, needed: set[str]) -> None:
     (tmp_path / "cache").mkdir(mode=0o700)
     environment = os.environ | {"PARIBUS_CACHE": str(tmp_path / "cache")}
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     subprocess.run(command(["run", *OVERRIDES, f"until={until}"]), cwd=tmp_path, env=environment, check=True)
     assert {path.name.rpartition("-")[0] for path in (tmp_path / "cache" / "kernels").iterdir()} == needed

@@ -19,7 +19,7 @@ from paribus.ordering.arrays import TERM, NeighbourLists
 from paribus.ordering.bm25 import count_texts
 from paribus.stage import JSON
 from support.corpora import write_corpus
-from support.orders import stage_context, topics
+from support.orders import ordering_context, topics
 
 
 def find(
@@ -27,7 +27,7 @@ def find(
 ) -> tuple[NeighbourLists, dict[str, JSON]]:
     """Run the stage on a corpus of two shards or more."""
     corpus = write_corpus(root / "corpus", texts, shard_bytes=200)
-    stage = stage_context(root, "lexical_neighbours", ordering, corpus=corpus, workers=workers)
+    stage = ordering_context(root, "lexical_neighbours", ordering, corpus=corpus, workers=workers)
     result = lexical_stage.build(stage)
     return NeighbourLists(stage.output), result
 
@@ -97,7 +97,7 @@ def test_a_corpus_without_words_or_of_too_many_documents_is_refused(tmp_path: Pa
     (corpus / "train").mkdir(parents=True)
     ids = pa.array(np.arange(lexical_stage.MOST_DOCUMENTS + 1).astype(str))
     pq.write_table(pa.table({"id": ids}), corpus / "train/00000.parquet")
-    stage = stage_context(tmp_path, "lexical_neighbours", LexicalOrdering(), corpus=corpus)
+    stage = ordering_context(tmp_path, "lexical_neighbours", LexicalOrdering(), corpus=corpus)
     with pytest.raises(DataError, match=r"ordering=lexical .* has 1,000,001: .* use ordering=in_context"):
         lexical_stage.build(stage)
     assert not list(stage.work.iterdir()) and not list(stage.output.iterdir())
@@ -116,7 +116,7 @@ def test_a_killed_stage_repeats_no_finished_block(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(lexical_stage, "MOST_DOCUMENTS_A_BLOCK", 10)
     whole, _ = find(tmp_path / "whole", topics(60), LexicalOrdering())
     corpus = write_corpus(tmp_path / "corpus", topics(60))
-    first, again = (stage_context(tmp_path, name, LexicalOrdering(), corpus=corpus) for name in ("first", "again"))
+    first, again = (ordering_context(tmp_path, name, LexicalOrdering(), corpus=corpus) for name in ("first", "again"))
     lexical_stage.build(first)
     finished = sorted(first.work.glob("*.npz"))
     for path in finished[3:]:

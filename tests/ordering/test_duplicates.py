@@ -32,7 +32,7 @@ from paribus.ordering.duplicates import (
 )
 from paribus.stage import SilentListener
 from support.corpora import SMALL_PARTS, write_corpus
-from support.embeddings import dying_after, read_parts, stage_context
+from support.embeddings import dying_after, embedding_context, read_parts
 from support.stages import files
 
 VOCABULARY = [f"word{number}" for number in range(500)]
@@ -178,7 +178,7 @@ def test_the_first_of_each_group_stays_and_the_others_name_it_and_their_similari
 ) -> None:
     similarities = {}
     for kind, expected in REMOVED.items():
-        context = stage_context(tmp_path / kind, {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=neighbours)
+        context = embedding_context(tmp_path / kind, {"duplicates": KINDS[kind]}, corpus=corpus, neighbours=neighbours)
         record, duplicates = build(context), Duplicates(context.output)
         assert duplicates.kept.tolist() == [number not in expected for number in range(12)]
         removed = duplicates.removed().to_pydict()
@@ -204,7 +204,7 @@ def test_the_first_of_each_group_stays_and_the_others_name_it_and_their_similari
 @pytest.mark.parametrize("kind", ["exact", "minhash"])
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, kind: str) -> None:
     for workers in (1, 2):
-        build(stage_context(tmp_path / str(workers), {"duplicates": KINDS[kind]}, workers=workers, corpus=corpus))
+        build(embedding_context(tmp_path / str(workers), {"duplicates": KINDS[kind]}, workers=workers, corpus=corpus))
     assert files(tmp_path / "1" / "output") == files(tmp_path / "2" / "output")
 
 
@@ -212,8 +212,8 @@ def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, k
 def test_a_killed_stage_reads_no_finished_part_again(
     tmp_path: Path, corpus: Path, kind: str, saves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build(stage_context(tmp_path / "straight", {"duplicates": KINDS[kind]}, corpus=corpus))
-    context = stage_context(tmp_path / "killed", {"duplicates": KINDS[kind]}, corpus=corpus)
+    build(embedding_context(tmp_path / "straight", {"duplicates": KINDS[kind]}, corpus=corpus))
+    context = embedding_context(tmp_path / "killed", {"duplicates": KINDS[kind]}, corpus=corpus)
     monkeypatch.setattr("paribus.ordering.duplicates.save_array", dying_after(saves))
     with pytest.raises(KeyboardInterrupt):
         build(context)
@@ -232,7 +232,7 @@ def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind
     for number, text in enumerate((BASE, "sky", "", "!?")):
         corpus = write_corpus(tmp_path / f"corpus{number}", [text] * 20, **SMALL_PARTS)
         inputs = {"corpus": corpus, "neighbours": tmp_path / "neighbours"}
-        context = stage_context(tmp_path / f"run{number}", {"duplicates": KINDS[kind]}, **inputs)
+        context = embedding_context(tmp_path / f"run{number}", {"duplicates": KINDS[kind]}, **inputs)
         record = build(context)
         assert np.flatnonzero(Duplicates(context.output).kept).tolist() == [0]
         assert (record["removed"], record["groups"], record["largest_group"]) == (19, 1, 20)
@@ -242,8 +242,8 @@ def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind
 def test_an_empty_training_split_and_other_neighbours_are_refused(tmp_path: Path, neighbours: Path) -> None:
     empty = write_corpus(tmp_path / "empty", [])
     with pytest.raises(DataError, match="training split has no documents"):
-        build(stage_context(tmp_path / "a", {"duplicates": ExactDuplicates()}, corpus=empty))
+        build(embedding_context(tmp_path / "a", {"duplicates": ExactDuplicates()}, corpus=empty))
     other = write_corpus(tmp_path / "other", ["sky"] * 5)
     inputs = {"corpus": other, "neighbours": neighbours}
     with pytest.raises(DataError, match="neighbours of 12 documents, but the training split has 5"):
-        build(stage_context(tmp_path / "b", {"duplicates": EmbeddingDuplicates()}, **inputs))
+        build(embedding_context(tmp_path / "b", {"duplicates": EmbeddingDuplicates()}, **inputs))

@@ -14,7 +14,7 @@ from paribus.ordering.arrays import save_array
 from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter, build
 from paribus.ordering.tfidf import TfidfSvd
 from support.corpora import SMALL_PARTS, write_corpus
-from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
+from support.embeddings import WORDS, dying_after, embedding_context, encoder_config, read_parts, write_encoder
 from support.stages import files
 
 
@@ -93,7 +93,7 @@ def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> EmbedderConfig:
 def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig
 ) -> None:
-    context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
+    context = embedding_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
     record, embeddings = build(context), Embeddings(context.output)
     lengths = np.linalg.norm(embeddings.rows(0, len(embeddings)), axis=1)
     zeros = np.flatnonzero(lengths == 0)
@@ -110,7 +110,7 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
 def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, embedder: EmbedderConfig) -> None:
     for workers in (1, 2):
-        build(stage_context(tmp_path / str(workers), {"embedder": embedder}, workers=workers, corpus=corpus))
+        build(embedding_context(tmp_path / str(workers), {"embedder": embedder}, workers=workers, corpus=corpus))
     assert files(tmp_path / "1" / "output") == files(tmp_path / "2" / "output")
 
 
@@ -118,8 +118,8 @@ def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, e
 def test_a_killed_stage_embeds_no_finished_part_again(
     tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build(stage_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
-    context = stage_context(tmp_path / "killed", {"embedder": embedder}, corpus=corpus)
+    build(embedding_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
+    context = embedding_context(tmp_path / "killed", {"embedder": embedder}, corpus=corpus)
     parts = len(list((tmp_path / "straight" / "work" / "parts").iterdir()))
     monkeypatch.setattr("paribus.ordering.embeddings.save_array", dying_after(4))
     with pytest.raises(KeyboardInterrupt):
@@ -136,17 +136,17 @@ def test_a_killed_stage_embeds_no_finished_part_again(
 def test_tfidf_is_fitted_on_a_sample_that_is_spread_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = write_corpus(tmp_path / "corpus", [f"red term{number}" for number in range(30)], **SMALL_PARTS)
     config = TfidfEmbedder(dimensions=4, fit_documents=7)
-    context = stage_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
+    context = embedding_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
     record = build(context)
     fitted = TfidfSvd.load(context.work / "tfidf_svd", config)
     assert sorted(fitted.terms) == sorted(["red", *(f"term{number * 30 // 7}" for number in range(7))])
     assert record["embedder"] == {"kind": "tfidf_svd", "fit_documents": 7, "terms": 8, "directions": 4}
     read = read_parts(monkeypatch)
-    build(stage_context(tmp_path / "all", {"embedder": TfidfEmbedder(dimensions=4)}, corpus=corpus))
+    build(embedding_context(tmp_path / "all", {"embedder": TfidfEmbedder(dimensions=4)}, corpus=corpus))
     assert len(read) == 2 * len(set(read))
     without_words = write_corpus(tmp_path / "without", ["", "!?"])
     with pytest.raises(DataError, match="No document that TF-IDF is fitted on has a word"):
-        build(stage_context(tmp_path / "refused", {"embedder": TfidfEmbedder()}, corpus=without_words))
+        build(embedding_context(tmp_path / "refused", {"embedder": TfidfEmbedder()}, corpus=without_words))
 
 
 def test_an_encoder_that_gives_no_finite_numbers_is_named(tmp_path: Path, corpus: Path) -> None:
@@ -155,4 +155,4 @@ def test_an_encoder_that_gives_no_finite_numbers_is_named(tmp_path: Path, corpus
     torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
     model.save_pretrained(path)
     with pytest.raises(NumericalError, match=rf"The encoder in {path} gives vectors that are not finite"):
-        build(stage_context(tmp_path / "run", {"embedder": encoder_config(path)}, corpus=corpus))
+        build(embedding_context(tmp_path / "run", {"embedder": encoder_config(path)}, corpus=corpus))

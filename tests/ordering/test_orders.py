@@ -1,4 +1,4 @@
-"""The order artefact: what is written is read, and what contradicts itself is refused by name."""
+"""The stage `order`: its artefact, what every ordering must do, and removed duplicates."""
 
 import dataclasses
 import hashlib
@@ -30,7 +30,7 @@ from paribus.ordering import traverse
 from paribus.ordering.arrays import NeighbourLists, write_neighbours
 from paribus.ordering.orders import Order, build, order_digest, write_order
 from support.corpora import write_corpus
-from support.orders import ORDERINGS, all_neighbours, stage_context, topics, write_embeddings, write_lists
+from support.orders import ORDERINGS, all_neighbours, ordering_context, topics, write_embeddings, write_lists
 
 
 def written(directory: Path, documents: list[int], groups: list[int] | None = None, kept: int | None = None) -> Path:
@@ -111,7 +111,7 @@ class Inputs:
     def order(self, ordering: OrderingConfig, seed: int = 0) -> tuple[Order, dict[str, Any]]:
         """Run the stage and read what it wrote."""
         self.orders += 1
-        context = stage_context(self.root, f"order_{self.orders}", ordering, seed=seed, **self.paths)
+        context = ordering_context(self.root, f"order_{self.orders}", ordering, seed=seed, **self.paths)
         result = build(context)
         return Order(context.output), result
 
@@ -222,8 +222,8 @@ def with_copies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         texts[copy], vectors[copy] = texts[first], vectors[first]
     corpus = write_corpus(root / "corpus", texts)
     removal = {"duplicates": ExactDuplicates()}
-    duplicates_stage.build(stage_context(root, "duplicates", groups=removal, corpus=corpus))
-    lexical_stage.build(stage_context(root, "lexical_neighbours", LexicalOrdering(neighbours=4), corpus=corpus))
+    duplicates_stage.build(ordering_context(root, "duplicates", groups=removal, corpus=corpus))
+    lexical_stage.build(ordering_context(root, "lexical_neighbours", LexicalOrdering(neighbours=4), corpus=corpus))
     write_lists(root / "neighbours", vectors, 8)
     write_embeddings(root / "embeddings", vectors)
     names = ("corpus", "duplicates", "lexical_neighbours", "neighbours", "embeddings")
@@ -232,7 +232,7 @@ def with_copies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("ordering", KEEPING, ids=[ordering.kind for ordering in KEEPING])
 def test_duplicates_are_in_no_order(tmp_path: Path, with_copies: dict[str, Path], ordering: OrderingConfig) -> None:
-    context = stage_context(tmp_path, "order", ordering, **with_copies)
+    context = ordering_context(tmp_path, "order", ordering, **with_copies)
     result, order = build(context), Order(context.output)
     assert sorted(set(order.documents.tolist())) == KEPT
     assert (result["documents"], result["removed"], order.corpus_documents) == (len(KEPT), len(COPIES), DOCUMENTS)

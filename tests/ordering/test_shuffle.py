@@ -1,4 +1,4 @@
-"""The stateless permutation of contexts."""
+"""The sequence in which training reads contexts, and which text arms read in common."""
 
 import itertools
 
@@ -62,7 +62,7 @@ def slow_bytes_before(documents: list[list[int]], order: list[int], contexts: Co
 
 @given(documents=DOCUMENTS, data=st.data(), stretch=st.integers(3, 60), seed=st.integers(0, 3))
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
-def test_every_epoch_reads_contexts_in_the_slow_sequence(
+def test_every_epoch_reads_contexts_in_the_sequence_of_the_reference(
     packing: PackingConfig, documents: list[list[int]], data: st.DataObject, stretch: int, seed: int
 ) -> None:
     order = data.draw(st.permutations(range(len(documents))))
@@ -80,10 +80,10 @@ def test_every_epoch_reads_contexts_in_the_slow_sequence(
         assert traversal.places_of(mixed, epoch).tolist() == [expected.index(context) for context in mixed]
 
 
-Cut = tuple[Contexts, OrderedText]
+Arm = tuple[Contexts, OrderedText]
 
 
-def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> Cut:
+def arm_of(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> Arm:
     """1,500 documents of equal text, in one order, whose tokens have `token_bytes` bytes but for the last."""
     random = np.random.default_rng(5)
     sizes: list[int] = random.geometric(1 / 300, 1_500).tolist()
@@ -94,13 +94,13 @@ def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> C
     return contexts, OrderedText(contexts.documents, sizes, byte_lengths)
 
 
-def read_of(arm: Cut, times: np.ndarray) -> np.ndarray:
+def read_of(arm: Arm, times: np.ndarray) -> np.ndarray:
     """How often each sampled byte was read, by how often each context was."""
     contexts = measured(*arm)
     return readings(contexts.sampled, times.__getitem__, contexts.corpus_bytes)
 
 
-def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def read_at(arm: Arm, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """By byte of the corpus how often training predicted it until it has predicted so many bytes, and when last.
 
     Slow: context by context, token by token.
@@ -130,7 +130,7 @@ def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) ->
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_arms_of_different_tokens_read_the_same_text_at_the_same_time(share: float) -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
-    arms = [cut(token_bytes, packing) for token_bytes in (3, 5, 8)]
+    arms = [arm_of(token_bytes, packing) for token_bytes in (3, 5, 8)]
     budget = int(share * arms[0][1].bytes)
     for (times, when), (other_times, other_when) in itertools.combinations(
         [read_at(arm, packing, budget) for arm in arms], 2
@@ -146,13 +146,13 @@ def common_share(times: np.ndarray, other_times: np.ndarray) -> float:
 
 def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> None:
     packing = ConcatenatePacking(shuffle="contexts")
-    assert common_share(*(read_at(cut(size, packing), packing, 45_000)[0] for size in (3, 8))) < 0.2
+    assert common_share(*(read_at(arm_of(size, packing), packing, 45_000)[0] for size in (3, 8))) < 0.2
     assert common_shares(np.array([2, 1, 1, 0]), np.array([1, 1, 1, 0])) == (1, 3 / 4)
 
 
 def test_neighbours_of_the_order_are_a_window_apart_in_every_epoch_and_seed() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
-    contexts, text = cut(5, packing)
+    contexts, text = arm_of(5, packing)
     traversal, other_seed = (traverse(packing, measured(contexts, text), seed) for seed in (0, 1))
     apart = np.abs(np.diff(traversal.places_of(np.arange(contexts.count), 0)))
     assert 60 < np.median(apart) < 128 and (apart > 32).mean() > 0.99
@@ -163,7 +163,7 @@ def test_neighbours_of_the_order_are_a_window_apart_in_every_epoch_and_seed() ->
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
-    arm = cut(5, packing)
+    arm = arm_of(5, packing)
     contexts, text = arm
     expected, _ = read_at(arm, packing, 60_000)
     batches = Batches(contexts, 1, traverse(packing, measured(contexts, text), 0))
@@ -173,7 +173,7 @@ def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_the_first_step_of_a_byte_is_that_of_the_first_batch_that_predicts_it(packing: PackingConfig) -> None:
-    contexts, text = cut(5, packing)
+    contexts, text = arm_of(5, packing)
     of_text = measured(contexts, text)
     traversal = traverse(packing, of_text, 0)
     batches = Batches(contexts, 3, traversal)
@@ -185,7 +185,7 @@ def test_the_first_step_of_a_byte_is_that_of_the_first_batch_that_predicts_it(pa
         assert first_steps(traversal, of_text, 3, steps).tolist() == expected.tolist()
 
 
-def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
+def steps_of(arm: Arm, packing: PackingConfig, text_bytes: int) -> int:
     """Contexts that training reads until it has predicted so many bytes."""
     contexts, text = arm
     sequence = traverse(packing, measured(contexts, text), 0).at(np.arange(contexts.count), 0)
@@ -196,7 +196,7 @@ def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
 
 def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
-    contexts, text = cut(5, packing)
+    contexts, text = arm_of(5, packing)
     of_text = measured(contexts, text)
     traversal = traverse(packing, of_text, 0)
     assert isinstance(traversal, ShuffledText)

@@ -22,7 +22,7 @@ Place = tuple[str, str]
 
 
 @pytest.fixture(name="runs")
-def _runs(tmp_path: Path, beside_text: None) -> list[PreparedRun]:
+def _runs(tmp_path: Path, in_directory_with_text: None) -> list[PreparedRun]:
     """Two finished runs below `paribus_runs`, whose artefacts `training` have weights and an optimizer."""
     runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
     store = root().store

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +14,17 @@ from typing import Any
 import psutil
 import pytest
 
+from paribus.checks import compose_command
+from paribus.config.arguments import parse
 from paribus.engine.processes import OOM_SCORE
+from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline import execute
-from paribus.pipeline.execute import Child, Job, start_child
+from paribus.pipeline.execute import Child, Job, _conclude, start_child
+from paribus.pipeline.prepare import prepare_runs
+from paribus.pipeline.prepared import PreparedRun
+from paribus.pipeline.recorder import RunRecord
+from paribus.pipeline.results import collect
+from paribus.pipeline.root import OutputRoot
 from paribus.store.provenance import Code, loaded_code
 
 STAND_IN = """
@@ -24,7 +33,7 @@ from paribus.pipeline import fork_server
 
 def serve(job, channel):
     asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    reported = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
+    reported = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "default_sigterm": asked}
     reported |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
     with open("/proc/self/oom_score_adj") as score:
         reported |= {"oom_score": int(score.read())}
@@ -32,7 +41,7 @@ def serve(job, channel):
     os.write(channel, json.dumps(reported).encode())
     os.close(channel)
     time.sleep(job["seconds"])
-    return job["code_of_end"]
+    return job["exit_status"]
 
 fork_server.run_job = serve
 """
@@ -46,8 +55,8 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     environment = {**os.environ, "VARIABLE": "one", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     monkeypatch.chdir(tmp_path)
 
-    def begun(seconds: float = 0.0, ends: int = 0, code: Code | None = None) -> tuple[Child, dict[str, Any]]:
-        fields = {"seconds": seconds, "code_of_end": ends, "code": vars(code or loaded_code())}
+    def begun(seconds: float = 0.0, exit_status: int = 0, code: Code | None = None) -> tuple[Child, dict[str, Any]]:
+        fields = {"seconds": seconds, "exit_status": exit_status, "code": vars(code or loaded_code())}
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
             try:
@@ -78,11 +87,11 @@ def server_of(child: Child) -> int:
     return int(child.server.process.pid)  # type: ignore[attr-defined]
 
 
-def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Path) -> None:
-    child, reported = begin(ends=3)
+def test_a_child_has_its_own_session_environment_and_signals(begin: Any, tmp_path: Path) -> None:
+    child, reported = begin(exit_status=3)
     assert reported["pid"] == reported["session"] == child.pid
     assert reported["directory"] == str(tmp_path)
-    assert (reported["variable"], reported["visible"], reported["asked"]) == ("one", "0", True)
+    assert (reported["variable"], reported["visible"], reported["default_sigterm"]) == ("one", "0", True)
     assert child.wait() == child.wait() == child.poll() == 3
     assert reported["oom_score"] > int(OOM_SCORE.read_text())
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
@@ -92,12 +101,12 @@ def test_a_child_that_is_killed_says_so_and_the_server_goes_on(begin: Any) -> No
     child, _ = begin(seconds=60)
     os.killpg(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
-    second, _ = begin(ends=1)
+    second, _ = begin(exit_status=1)
     assert server_of(child) == server_of(second)
     assert second.wait() == 1
 
 
-def test_a_server_outlives_what_asks_a_whole_job_to_end(begin: Any) -> None:
+def test_the_fork_server_survives_signals_to_the_whole_job(begin: Any) -> None:
     child, _ = begin(seconds=0.5)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         os.kill(server_of(child), number)
@@ -112,7 +121,7 @@ def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: An
     # On its own, where no stand-in takes the place of a stage: it says that there is no such job.
     second, reported = begin()
     assert (second.wait(), reported["type"]) == (1, "failed")
-    third, reported = begin(ends=5)
+    third, reported = begin(exit_status=5)
     assert third.wait() == 5
 
 
@@ -124,12 +133,12 @@ def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parents")
-def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path: Path) -> None:
+def test_server_and_child_end_with_the_process_that_started_them(begin: Any, tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
         "from paribus.pipeline.execute import Job, start_child\n"
         "from paribus.store.provenance import loaded_code\n"
-        "fields = {'seconds': 60, 'code_of_end': 0, 'code': vars(loaded_code())}\n"
+        "fields = {'seconds': 60, 'exit_status': 0, 'code': vars(loaded_code())}\n"
         "reading, writing = os.pipe()\n"
         "child = start_child(Job(fields, dict(os.environ), {}, (writing, 2), ['stand_in']), lambda: None)\n"
         "print(child.server.process.pid, child.pid, flush=True)\n"
@@ -143,3 +152,48 @@ def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path
     asking.kill()
     asking.communicate()
     assert all(map(gone, numbers))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    (found,) = prepare_runs(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
+    return found
+
+
+def begun(run: PreparedRun) -> dict[str, Any]:
+    """The record of a run that has begun, as its recorder leaves it."""
+    return RunRecord(run.job.config, run.nodes, OutputRoot.of(run.job.config)).record
+
+
+def reason(run: PreparedRun) -> str:
+    records, (missing,) = collect([run], ["encoder"], OutputRoot.of(run.job.config))
+    assert records == [] and missing.factors == {"encoder": "merge_rank"}
+    return missing.reason
+
+
+LOG = Path("stage.log")
+
+
+def test_a_run_is_interrupted_where_the_whole_job_is_stopped() -> None:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _conclude(None, -signal.SIGTERM, LOG, memory_kills=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_signal_nine_is_want_of_memory_only_where_the_kernel_counted_it() -> None:
+    with pytest.raises(OutOfMemoryError):
+        _conclude(None, -signal.SIGKILL, LOG, memory_kills=1)
+    with pytest.raises(InfrastructureError, match="SIGKILL"):
+        _conclude(None, -signal.SIGKILL, LOG, memory_kills=0)
+
+
+def test_the_error_that_a_process_reported_comes_before_its_signal() -> None:
+    said = {"type": "failed", "class": "numerical", "message": "the loss is NaN", "full_disk": False}
+    with pytest.raises(NumericalError, match="the loss is NaN"):
+        _conclude(said, -signal.SIGKILL, LOG, memory_kills=1)
+    with pytest.raises(FullDiskError, match="the disk is full"):
+        _conclude(said | {"class": "infrastructure", "message": "the disk is full", "full_disk": True}, 1, LOG, 0)

@@ -27,7 +27,7 @@ from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.run import JobFunction
 from paribus.store.provenance import loaded_code
-from support.drivers import list_gpus
+from support.nvidia_smi import list_gpus
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config
 

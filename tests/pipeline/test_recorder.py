@@ -27,7 +27,7 @@ from paribus.tracking.mlflow import mlflow_environment
 from paribus.tracking.sync import sync
 from support.finished_runs import finish
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
 PARTS = {"": "value"} | {
@@ -135,7 +135,7 @@ def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: P
     assert {name for name in wanted if before[name] != after[name]} >= {"table/boolq/acc/mean", "table/bits_per_byte"}
 
 
-def test_numbers_that_a_run_has_no_longer_do_not_pass_for_current(root: Path, tmp_path: Path) -> None:
+def test_metrics_that_a_repeated_run_lacks_become_nan(root: Path, tmp_path: Path) -> None:
     again = tmp_path / "root"
     shutil.copytree(root, again)
     _, (run, *_) = sweep(again)

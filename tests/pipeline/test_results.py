@@ -1,9 +1,6 @@
-"""Why a run that a command composes is not in its table, and how a stage that died without a word is judged."""
+"""Why a run that a command composes is not in its table."""
 
 import json
-import os
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +9,6 @@ import pytest
 from paribus.checks import compose_command
 from paribus.commands.status import status_document
 from paribus.config.arguments import parse
-from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
-from paribus.pipeline.execute import _conclude
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
@@ -69,31 +64,3 @@ def test_a_group_that_decided_nothing_of_a_run_is_as_the_command_has_it(run: Pre
     assert missing == []
     assert found.config["finetuning"] == {"kind": "none"}
     assert found.config["corpus"] == identity["corpus"]
-
-
-LOG = Path("stage.log")
-
-
-def test_a_run_is_interrupted_where_the_whole_job_is_stopped() -> None:
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _conclude(None, -signal.SIGTERM, LOG, memory_kills=0)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_signal_nine_is_want_of_memory_only_where_the_kernel_counted_it() -> None:
-    with pytest.raises(OutOfMemoryError):
-        _conclude(None, -signal.SIGKILL, LOG, memory_kills=1)
-    with pytest.raises(InfrastructureError, match="SIGKILL"):
-        _conclude(None, -signal.SIGKILL, LOG, memory_kills=0)
-
-
-def test_the_error_that_a_process_reported_comes_before_its_signal() -> None:
-    said = {"type": "failed", "class": "numerical", "message": "the loss is NaN", "full_disk": False}
-    with pytest.raises(NumericalError, match="the loss is NaN"):
-        _conclude(said, -signal.SIGKILL, LOG, memory_kills=1)
-    with pytest.raises(FullDiskError, match="the disk is full"):
-        _conclude(said | {"class": "infrastructure", "message": "the disk is full", "full_disk": True}, 1, LOG, 0)

@@ -2,28 +2,22 @@
 
 import json
 import os
-import shutil
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline import recorder as run_state
+from paribus.pipeline import recorder as recorder_module
 from paribus.pipeline.failures import Failure
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import LOST, RunRecord, read_state
 from paribus.pipeline.root import OutputRoot
-from paribus.store.claims import Claim, acquire, run_claim, this_process
-from paribus.tracking.destination import Destination
+from paribus.store.claims import Claim, acquire
 from paribus.tracking.events import EventLog
-from paribus.tracking.sync import Follower, close_abandoned, sync
+from paribus.tracking.sync import close_abandoned
 from support.plans import planned_run, store_record
-from support.tracking_runs import write_run
 
 
 @pytest.fixture
@@ -81,7 +75,7 @@ def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says
     assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).path)
 
 
-def test_a_run_stopped_while_it_told_its_numbers_is_not_done(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stopped_while_logging_its_scores_is_not_done(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
@@ -114,12 +108,12 @@ def test_a_run_that_ends_between_two_looks_is_not_lost(run: PreparedRun, monkeyp
         return False
 
     with held:
-        monkeypatch.setattr(run_state, "is_held", ends_just_now)
+        monkeypatch.setattr(recorder_module, "is_held", ends_just_now)
         assert read_state(layout_of(run), run).status == "done"
 
 
 @pytest.mark.parametrize("full_disk", [False, True])
-def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRun, full_disk: bool) -> None:
+def test_a_lost_run_is_recorded_with_the_failure_that_it_noted(run: PreparedRun, full_disk: bool) -> None:
     recorded(run).events.close()
     layout = layout_of(run)
     note = layout.refusal(run.run_id)
@@ -129,7 +123,7 @@ def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRu
     state = read_state(layout, run)
     assert (state.status, state.full_disk) == (LOST, full_disk)
     assert state.failure == Failure("infrastructure", "the file server is away")
-    run_state.mark_lost(layout, run.run_id, None)
+    recorder_module.mark_lost(layout, run.run_id, None)
     ended = read_state(layout, run)
     assert (ended.status, ended.failure) == ("failed", state.failure)
 
@@ -157,71 +151,6 @@ def running(root: Path) -> subprocess.Popen[str]:
     return process
 
 
-def statuses(database: Path) -> dict[str, str]:
-    """Status by name of the run, as MLflow keeps it."""
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return dict(connection.execute("SELECT name, status FROM runs"))
-
-
 def events(root: Path) -> list[dict[str, object]]:
     lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
-    shutil.copy(empty_store, tmp_path)
-    process = running(tmp_path)
-    tracking = TrackingConfig(kind="mlflow")
-    assert not any(run.failed for run in sync(tmp_path, vars(tracking)))
-    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
-    process.kill()
-    process.wait()
-    assert not any(run.failed for run in sync(tmp_path, vars(tracking)))
-    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
-
-
-def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp_path: Path) -> None:
-    directory = tmp_path / "runs" / "one"
-    with EventLog(directory / "events.jsonl") as log:
-        log.start("one", "one", None, {})
-        held = acquire(run_claim(tmp_path, "one"), 30.0)
-        assert held is not None
-        with held:
-            assert not close_abandoned(directory, tmp_path)
-        log.end("FINISHED")
-    assert not close_abandoned(directory, tmp_path)
-    assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
-
-
-def last_beat(claim: Path, ago: float) -> None:
-    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
-    os.utime(claim, (time.time() - ago,) * 2)
-
-
-def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:
-    """Its claim, too, is of a process of which no number says that it is gone: it ends with its lease."""
-    shutil.copy(empty_store, tmp_path)
-    with EventLog(tmp_path / "runs/one/events.jsonl") as log:
-        log.start("one", "one", {"id": "sweep"}, {})
-    earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
-    (tmp_path / "claims").mkdir()
-    claim = run_claim(tmp_path, "one")
-    claim.write_text(json.dumps({"token": "t", "lease": 60.0, **earlier}), encoding="utf-8")
-    last_beat(claim, ago=-600)
-    own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
-    left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
-    left.mkdir(parents=True)
-    request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
-    (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
-    follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
-    deadline = time.monotonic() + 90
-    while not list(own.glob("two.*.answer")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
-    last_beat(claim, ago=61)
-    # To finish asks for a round of the service at once, which has "one" in it too.
-    assert follower.finish(60).startswith("in MLflow at")
-    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
-    assert not left.exists()
-    assert not claim.exists()

@@ -49,7 +49,7 @@ OWN = ("scale=tiny", "corpus=files", "tracking=none", "root=root")
 HERE, ABSENT = "corpus.paths=[texts.txt]", "corpus.paths=[absent/*.jsonl]"
 
 
-@pytest.mark.usefixtures("beside_text")
+@pytest.mark.usefixtures("in_directory_with_text")
 def test_a_plan_of_what_could_not_begin_is_whole_and_ends_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     few = ("budget=equal_text", "budget.text=1MB", "training.checkpoints=10000", "evaluation.last_checkpoints=2")
     for words, status, sentence in (

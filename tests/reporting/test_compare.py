@@ -108,7 +108,7 @@ def test_one_seed_is_tested_over_items_and_judges_no_model(tmp_path: Path) -> No
             assert inference(row.cells[key])[1:] == NO_INFERENCE[1:], key
 
 
-def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: Path) -> None:
+def test_scores_without_a_model_are_judged_with_one_seed(tmp_path: Path) -> None:
     runs = [
         record(tmp_path, name, labels, {("gold", 0): values}, metric="word_f1")
         for name, labels, values in (("one", BPE, [0.2, 0.5, 0.4] * 20), ("two", LBPE, [0.6, 0.7, 0.9] * 20))
@@ -146,7 +146,7 @@ def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_tab
     assert best == max(cell.value for cell in cells)
 
 
-def test_a_row_that_seeds_move_far_and_steady_rows_take_nothing_from_each_other(tmp_path: Path) -> None:
+def test_rows_of_high_and_low_seed_variance_do_not_affect_each_other(tmp_path: Path) -> None:
     generator = np.random.default_rng(3)
     levels = {"standard": (0.40, 0.41, 0.40), "a": (0.52, 0.53, 0.53), "wild": (0.2, 0.7, 0.4), "b": (0.4, 0.41, 0.41)}
     ease = generator.random(400)

@@ -69,7 +69,7 @@ def written(
     return names, report.files["report.html"].read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("items", [ITEMS_TO_JUDGE - 10, ITEMS_TO_JUDGE])
 def test_three_checkpoints_are_a_curve_with_bars_where_the_table_has_them(tmp_path: Path, items: int) -> None:
     three = runs(tmp_path, {("race_high", 2): 0.1}, three=True, items=items, seeds=3)

@@ -16,7 +16,7 @@ from paribus.reporting.columns import Cell
 from paribus.reporting.compare import Comparison, compare
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.verdict import summary
-from support.bits_tables import FACTORS, rows
+from support.bits_tables import FACTORS, runs_of
 from support.tables import notes, record
 
 SEEDS = (0.0, 0.001, 0.002)
@@ -37,7 +37,7 @@ def bits(comparison: Comparison, label: str) -> Cell:
 
 
 def test_runs_that_diverged_are_counted(tmp_path: Path) -> None:
-    runs = rows(tmp_path, {"bpe": SEEDS, "bytes": WORSE})
+    runs = runs_of(tmp_path, {"bpe": SEEDS, "bytes": WORSE})
     failed = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite", diverged=True)
     assert note(compare(runs, FACTORS, missing=[failed]), "diverged").endswith("than the row is: bytes: 1 beside 3.")
 
@@ -49,7 +49,7 @@ def test_seeds_that_go_on_from_another_checkpoint_than_their_baseline_judge_no_m
         for place, (label, checkpoint) in enumerate(starts.items()):
             config = {"start": {"kind": "checkpoint"}, "fingerprints": {"start": {"model": checkpoint}}}
             shifts = {label: [0.5 * place + seed for seed in SEEDS]}
-            for each in rows(tmp_path / name / checkpoint, shifts, config=config):
+            for each in runs_of(tmp_path / name / checkpoint, shifts, config=config):
                 runs.append(replace(each, factors={**each.factors, "start": checkpoint}))
         return runs
 
@@ -71,8 +71,8 @@ def test_seeds_that_go_on_from_another_checkpoint_than_their_baseline_judge_no_m
 
 
 def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_one(tmp_path: Path) -> None:
-    whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
-    comparison = compare([*whole, *rows(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
+    whole = runs_of(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
+    comparison = compare([*whole, *runs_of(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
     assert note(comparison, "scored text").endswith("that lose none: stripped.")
     assert bits(comparison, "bytes").p_adjusted < 0.05
     lossy = bits(comparison, "stripped")
@@ -87,21 +87,21 @@ def test_bits_of_a_lossy_tokenizer_are_not_judged_against_those_of_a_lossless_on
 
 
 def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_unlike_are_not(tmp_path: Path) -> None:
-    lossy = rows(tmp_path / "0", {"stripped": SEEDS, "words": WORSE}, lossy=True)
+    lossy = runs_of(tmp_path / "0", {"stripped": SEEDS, "words": WORSE}, lossy=True)
     assert bits(compare(lossy, FACTORS), "words").p_adjusted < 0.05
-    unlike = compare([*lossy[:3], *rows(tmp_path / "1", {"bytes": WORSE})], FACTORS)
+    unlike = compare([*lossy[:3], *runs_of(tmp_path / "1", {"bytes": WORSE})], FACTORS)
     (reason,) = summary(unlike).lines
     assert reason.endswith(": the tokenizer of one of two rows that are compared loses text, and the other's does not.")
 
 
 @pytest.mark.parametrize("changed", [0, 1])
 def test_a_lossy_tokenizer_is_judged_where_it_gives_back_all_that_is_scored(changed: int, tmp_path: Path) -> None:
-    whole, lossy = rows(tmp_path / "0", {"bpe": SEEDS}), rows(tmp_path / "1", {"llama": WORSE}, lossy=True)
+    whole, lossy = runs_of(tmp_path / "0", {"bpe": SEEDS}), runs_of(tmp_path / "1", {"llama": WORSE}, lossy=True)
     for each in lossy:
         assert each.scores is not None
         statistics = {"heldout": {}, "tasks": {}, "changed_documents": changed}
         (each.scores / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
-    gone = rows(tmp_path / "2", {"llama": (0.3,) * 4}, lossy=True)[3:]
+    gone = runs_of(tmp_path / "2", {"llama": (0.3,) * 4}, lossy=True)[3:]
     shutil.rmtree(gone[0].scores or "")
     for runs in ([*whole, *lossy], [*whole, *lossy, *gone]):
         comparison = compare(runs, FACTORS)
@@ -137,11 +137,6 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
     for straddling in (0.03, 0.09):
         runs += [reading(tmp_path, f"{straddling}", 0, first[0], straddling)]
     assert common_text(runs)[0].endswith(" Contexts with text of two stretches of what is shuffled: up to 9.0%.")
-
-
-def dropout(draws: int, epochs: float, packing: str = "pair") -> dict[str, Any]:
-    config = {"encoder": {"kind": "dropout", "draws": draws}, "packing": {"kind": packing}}
-    return {"config": config, "training": {"epochs": epochs}}
 
 
 def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], **more: Any) -> FinishedRun:

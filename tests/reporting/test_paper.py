@@ -17,7 +17,7 @@ from paribus.reporting.compare import compare
 from paribus.reporting.paper import Paper, Setting, parse_paper, parse_setting
 from paribus.reporting.runs import FinishedRun
 from paribus.reporting.table import paper_numbers, without_number
-from support.experiments import of_tokenizers, paper_block, with_numbers
+from support.experiments import paper_block, trains_no_model, with_numbers
 from support.tables import config_of, record
 
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
@@ -207,9 +207,7 @@ def test_the_numbers_and_digits_of_an_experiment_file_are_those_that_were_typed_
     }
 
 
-"""What a paper calls a row, and the choices that it is here."""
-"""The choices of a model, what it was trained with, and the heading of a column."""
-BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
+BLOCKS = [name for name in with_numbers() if not trains_no_model(name)]
 
 
 @pytest.mark.parametrize("name", BLOCKS)

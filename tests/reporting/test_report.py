@@ -97,7 +97,7 @@ def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
     assert "51.25" in read(demo, "report.html") and "51.25" in terminal(demo)
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_plots")
 def test_three_seeds_are_judged(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=80, curves=False)[:6]
     report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
@@ -131,7 +131,7 @@ def test_the_same_records_give_the_same_bytes_and_pictures_of_an_earlier_report_
     assert not earlier.exists()
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_plots")
 def test_chinese_labels_and_markup_stay_text(tmp_path: Path) -> None:
     labels = {"tokenizer": "字节对编码", "encoder": "<b>最长|优先</b>"}
     runs = [

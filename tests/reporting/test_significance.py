@@ -24,7 +24,7 @@ from support.simulated_tables import (
     FACTORIAL,
     MANY_TO_ONE,
     Table,
-    World,
+    Tables,
     compared,
     difference_of,
     with_p_value,
@@ -48,7 +48,7 @@ def slow_mean_squares(differences: Table) -> tuple[float, float, float]:
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 @pytest.mark.parametrize("seeds", [2, 3, 6])
 def test_the_variance_of_a_pair_is_that_of_its_mean_squares(seeds: int, share: float) -> None:
-    table = World(2, seeds, share, items=9).table(np.random.default_rng(seeds))
+    table = Tables(2, seeds, share, items=9).table(np.random.default_rng(seeds))
     of_seeds, of_items, rest = slow_mean_squares(table[1] - table[0])
     above = max(of_seeds - rest, 0.0)
     variance = (of_items + above) / (seeds * 9)
@@ -64,7 +64,7 @@ def test_the_variance_of_a_pair_is_that_of_its_mean_squares(seeds: int, share: f
 def test_the_p_value_is_the_level_at_which_the_interval_ends_at_zero() -> None:
     generator = np.random.default_rng(1)
     for share in (0.0, 0.3, 0.8, 1.0):
-        test = compared(World(3, 4, share).table(generator, difference=2.0))
+        test = compared(Tables(3, 4, share).table(generator, difference=2.0))
         level, of_seeds = 1 - test.p_value / 2, test.quantile.share
         quantile = of_seeds * stats.t.ppf(level, test.quantile.seeds_freedom)
         quantile += (1 - of_seeds) * stats.t.ppf(level, 39)
@@ -91,7 +91,7 @@ def test_the_variance_between_seeds_is_pooled_over_all_pairs_of_complete_rows() 
 
 
 def test_a_pair_whose_seeds_differ_by_more_than_luck_is_judged_by_its_own() -> None:
-    ours, theirs = World(2, 4, 0.9).table(np.random.default_rng(5))[::-1]
+    ours, theirs = Tables(2, 4, 0.9).table(np.random.default_rng(5))[::-1]
     own, calm, wild = (
         difference_of(ours, theirs, other) for other in (None, SeedVariance(1e-9, 30), SeedVariance(1e3, 30))
     )

@@ -17,7 +17,7 @@ from paribus.reporting.judgement import ArmScores
 from paribus.reporting.measures import BITS_PER_BYTE
 from paribus.reporting.runs import load_scores
 from paribus.reporting.significance import LEVEL, Test, half_width, judged_together, paired_test, within_rows
-from support.simulated_tables import FACTORIAL, MANY_TO_ONE, World, compared, with_p_value
+from support.simulated_tables import FACTORIAL, MANY_TO_ONE, Tables, compared, with_p_value
 from support.tables import record
 from support.training_inputs import STEPS, config, execute, write_inputs
 
@@ -26,33 +26,35 @@ CONTRASTS = pytest.mark.parametrize("weights", [FACTORIAL, MANY_TO_ONE], ids=["f
 
 
 @pytest.mark.parametrize(
-    ("world", "bounds"),
+    ("tables", "bounds"),
     [
-        (World(2, 3, 0.5), (0.03, 0.075)),
-        (World(4, 3, 0.25), (0.03, 0.065)),
-        (World(4, 3, 0.95), (0.015, 0.05)),
-        (World(8, 5, 0.75), (0.02, 0.055)),
-        (World(4, 10, 0.0), (0.03, 0.065)),
+        (Tables(2, 3, 0.5), (0.03, 0.075)),
+        (Tables(4, 3, 0.25), (0.03, 0.065)),
+        (Tables(4, 3, 0.95), (0.015, 0.05)),
+        (Tables(8, 5, 0.75), (0.02, 0.055)),
+        (Tables(4, 10, 0.0), (0.03, 0.065)),
     ],
-    ids=lambda each: f"{each.rows} rows, {each.seeds} seeds, {each.share}" if isinstance(each, World) else None,
+    ids=lambda each: f"{each.rows} rows, {each.seeds} seeds, {each.share}" if isinstance(each, Tables) else None,
 )
-def test_one_in_twenty_tables_without_a_difference_shows_one(world: World, bounds: tuple[float, float]) -> None:
+def test_one_in_twenty_tables_without_a_difference_shows_one(tables: Tables, bounds: tuple[float, float]) -> None:
     """The bounds are those of the whole calibration (docs/report.md) and three standard errors of so few draws."""
     generator = np.random.default_rng(9)
-    positive = np.mean([compared(world.table(generator)).p_value < 0.05 for _ in range(DRAWS)])
-    sys.stdout.write(f"\nfalse positives, {world}: {100 * positive:.2f} %\n")
+    positive = np.mean([compared(tables.table(generator)).p_value < 0.05 for _ in range(DRAWS)])
+    sys.stdout.write(f"\nfalse positives, {tables}: {100 * positive:.2f} %\n")
     assert bounds[0] < positive < bounds[1]
 
 
 @pytest.mark.parametrize(
-    "world", [World(2, 3, 0.0), World(2, 3, 0.75), World(2, 10, 0.5), World(8, 3, 0.0), World(8, 10, 0.75)], ids=str
+    "tables",
+    [Tables(2, 3, 0.0), Tables(2, 3, 0.75), Tables(2, 10, 0.5), Tables(8, 3, 0.0), Tables(8, 10, 0.75)],
+    ids=str,
 )
-def test_a_difference_of_the_detectable_size_is_detected_four_times_in_five(world: World) -> None:
+def test_a_difference_of_the_detectable_size_is_detected_four_times_in_five(tables: Tables) -> None:
     """Of the size that half of all tables show at most."""
     generator = np.random.default_rng(10)
-    detectable = np.median([compared(world.table(generator)).detectable for _ in range(DRAWS)])
-    power = np.mean([compared(world.table(generator, float(detectable))).p_value < 0.05 for _ in range(DRAWS)])
-    sys.stdout.write(f"\npower at the detectable difference, {world}: {100 * power:.1f} %\n")
+    detectable = np.median([compared(tables.table(generator)).detectable for _ in range(DRAWS)])
+    power = np.mean([compared(tables.table(generator, float(detectable))).p_value < 0.05 for _ in range(DRAWS)])
+    sys.stdout.write(f"\npower at the detectable difference, {tables}: {100 * power:.1f} %\n")
     assert power == pytest.approx(0.8, abs=0.025)
 
 

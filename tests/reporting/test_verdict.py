@@ -15,7 +15,7 @@ from paribus.reporting.measures import BITS_PER_BYTE
 from paribus.reporting.runs import FinishedRun, MissingRun
 from paribus.reporting.significance import LEVEL
 from paribus.reporting.verdict import Decision, summary
-from support.bits_tables import FACTORS, rows
+from support.bits_tables import FACTORS, runs_of
 from support.tables import config_of, notes, record
 
 KEY = BITS_PER_BYTE.key
@@ -25,7 +25,7 @@ APART = [0.5 + seed for seed in STEADY]
 
 
 def lines(root: Path, shifts: Mapping[str, Sequence[float]], missing: Sequence[MissingRun] = ()) -> list[str]:
-    return summary(compare(rows(root, shifts), FACTORS, missing)).lines
+    return summary(compare(runs_of(root, shifts), FACTORS, missing)).lines
 
 
 def test_the_better_and_the_worse_row_are_named_and_what_is_open(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_the_better_and_the_worse_row_are_named_and_what_is_open(tmp_path: Path)
 def test_rows_that_cannot_be_judged_are_named_and_not_taken_for_alike(tmp_path: Path) -> None:
     for name, shifts in {"two seeds": (0.5, 0.5), "one seed": (0.5,), "no number": (0.5, 0.5, NAN)}.items():
         comparison = compare(
-            rows(tmp_path / name, {"bpe": STEADY[:3], "alike": STEADY[2::-1], "apart": shifts}), FACTORS
+            runs_of(tmp_path / name, {"bpe": STEADY[:3], "alike": STEADY[2::-1], "apart": shifts}), FACTORS
         )
         (finding,) = summary(comparison).findings
         assert "alike or bpe" in finding.text
@@ -50,7 +50,7 @@ def test_rows_that_cannot_be_judged_are_named_and_not_taken_for_alike(tmp_path: 
 
 
 def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_runs_finished(tmp_path: Path) -> None:
-    runs = rows(tmp_path / "runs", {"alike": STEADY[:3], "apart": APART[2:]})
+    runs = runs_of(tmp_path / "runs", {"alike": STEADY[:3], "apart": APART[2:]})
     lost = [
         MissingRun({"tokenizer": "bpe"}, f"seed {seed}: the loss is not finite", diverged=True, after=0)
         for seed in range(3)
@@ -120,7 +120,7 @@ def test_a_main_effect_is_the_mean_of_the_differences_and_an_interaction_their_d
 
 
 def test_the_effect_of_an_only_factor_is_the_test_of_its_row(tmp_path: Path) -> None:
-    comparison = compare(rows(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), FACTORS)
+    comparison = compare(runs_of(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), FACTORS)
     (effect,) = comparison.effects
     cell = comparison.rows[1].cells[KEY]
     assert (effect.test, effect.p_adjusted) == (cell.crossed, cell.p_adjusted)
@@ -256,9 +256,6 @@ def test_rows_with_little_common_text_show_no_effect_of_the_factor(comparison: C
     assert "share only" not in little["scaffold_bpe"].text
     enough = [replace(each, share=0.93) for each in common]
     assert findings(replace(comparison, common_text=enough)) == findings(comparison)
-
-
-"""More bits per byte of the held-out documents, by tokenizer and encoder."""
 
 
 def test_other_quantities_that_differ_by_a_quarter_are_named_with_their_remedy(tmp_path: Path) -> None:

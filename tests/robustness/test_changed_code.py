@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from support.command_line import OVERRIDES, command, write_corpus
+from support.command_line import OVERRIDES, command, write_text_files
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ def checkout(directory: Path) -> Path:
 
 
 def test_a_run_whose_code_is_edited_publishes_nothing_more_and_says_what_changed(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     source = checkout(tmp_path / "checkout")
     arguments = command(("run", *OVERRIDES, "tokenizer=bytes", "retries=2"))
     environment = os.environ | {"PYTHONPATH": str(source)}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import OVERRIDES, paribus, write_corpus
+from support.command_line import OVERRIDES, paribus, write_text_files
 
 
 def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Path, small_disk: Path) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     arguments = ("run", *OVERRIDES, f"root={small_disk / 'root'}")
     failed = paribus(tmp_path, *arguments, expect=1)
     assert "disk is full" in " ".join(failed.stdout.split())
@@ -26,7 +26,7 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
 def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_filled_once(
     tmp_path: Path, small_disk: Path
 ) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     failed = paribus(tmp_path, "run", *OVERRIDES, f"root={small_disk / 'root'}", "retries=2", expect=1)
     printed = " ".join(failed.stdout.split())
     place = rf"{small_disk}/root/\S+"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from paribus.pipeline.graph import STAGES, place_of
-from support.command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
+from support.command_line import OVERRIDES, command, paribus, write_meetings, write_text_files
 
 FINETUNING = (
     "finetuning=scrolls",
@@ -78,7 +78,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Fin
     @cache
     def finished(name: str) -> Finished:
         directory = tmp_path_factory.mktemp("undisturbed")
-        write_corpus(directory)
+        write_text_files(directory)
         write_meetings(directory)
         paribus(directory, *COMMANDS[name])
         made = artifacts(directory)

@@ -11,7 +11,7 @@ from paribus.pipeline.clean import examine
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire, is_held
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 Protect = Callable[[Path], None]
 KEY = "f" * 64
@@ -43,7 +43,7 @@ def test_artefacts_of_a_read_only_store_are_verified_and_used(tmp_path: Path, re
 
 
 def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
-    tmp_path: Path, beside_text: None, read_only: Protect, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, in_directory_with_text: None, read_only: Protect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"
     publish(Store(root / "artifacts"), "corpus")
@@ -63,7 +63,7 @@ OWN = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none"
 
 
 @pytest.fixture
-def settled_text(beside_text: None) -> None:
+def settled_text(in_directory_with_text: None) -> None:
     """A text so old that its digest may be remembered."""
     os.utime("texts.txt", (1e9, 1e9))
 

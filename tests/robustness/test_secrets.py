@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from support.artefacts import SMALL
-from support.command_line import command, write_corpus
+from support.command_line import command, write_text_files
 
 NAMES = ("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "A_NAME_OF_NO_NOTE")
 ROOT = "root=\"runs; $(touch x) '🦀'\""
@@ -46,7 +46,7 @@ def told_by(directory: Path, arguments: tuple[str, ...], expected: int) -> str:
 
 @pytest.mark.slow
 def test_no_secret_is_in_any_file_of_a_run_or_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     canaries = {name: f"canary{secrets.token_hex(12)}" for name in NAMES}
     for name, value in canaries.items():
         monkeypatch.setenv(name, value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import OVERRIDES, command, paribus, write_corpus
+from support.command_line import OVERRIDES, command, paribus, write_text_files
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def stops(directory: Path) -> list[str]:
 
 @pytest.mark.core
 def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     arguments = [word for word in ("run", *ARGUMENTS) if not word.startswith("evaluation.shots")]
     process = subprocess.Popen(
         command(arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -72,7 +72,7 @@ def test_a_stopped_sweep_of_several_processes_saves_what_they_train(
 ) -> None:
     """By Ctrl-C the processes of joblib get the signal too; by a scheduler the command alone."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
-    write_corpus(tmp_path)
+    write_text_files(tmp_path)
     pool = ("hydra/launcher=joblib", f"hydra.launcher.n_jobs={processes}", "seed=0,1,2", "budget.steps=4000")
     arguments = [word for word in ("run", "-m", *ARGUMENTS, *pool) if not word.startswith("evaluation.shots")]
     process = subprocess.Popen(

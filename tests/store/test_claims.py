@@ -1,4 +1,4 @@
-"""Which processes are gone, as far as that can be known from here."""
+"""Claims: who holds one, when it is taken over, and which processes count as dead."""
 
 import errno
 import json
@@ -18,7 +18,6 @@ from paribus.config.arguments import parse
 from paribus.config.identity import to_plain
 from paribus.pipeline.execute import RUN_STAGE
 from paribus.store import claims
-from paribus.store import claims as processes
 from paribus.store.artifacts import Store
 from paribus.store.claims import (
     ClaimLostError,
@@ -310,7 +309,7 @@ def test_a_process_of_another_user_that_proc_hides_is_not_taken_for_dead(
         return read(self, *arguments, **options)
 
     monkeypatch.setattr(Path, "read_text", read_text)
-    monkeypatch.setattr(processes.os, "kill", refused)
+    monkeypatch.setattr(claims.os, "kill", refused)
     assert acquire(path, 60.0) is None
     os.utime(path, (time.time() - 61,) * 2)
     assert acquire(path, 60.0) is not None

@@ -19,7 +19,7 @@ from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.run import RunListener, StageRunner
 from paribus.stage import SilentListener, StageContext
 from paribus.store.artifacts import Artifact
-from support.command_line import write_corpus, write_meetings
+from support.command_line import write_meetings, write_text_files
 
 SMALL = (
     "scale=tiny",
@@ -83,7 +83,7 @@ class Maker:
 @contextmanager
 def small_maker(directory: Path) -> Iterator[Maker]:
     """A maker of artefacts of a small corpus, with meetings to fine-tune on, that are written into `directory`."""
-    write_corpus(directory)
+    write_text_files(directory)
     write_meetings(directory)
     with pytest.MonkeyPatch.context() as monkeypatch:
         yield Maker(directory, monkeypatch)

@@ -1,4 +1,4 @@
-"""paribus in a real process, a small corpus of the user's own for it, and a sweep that all tests read."""
+"""Commands in the test's process or a new interpreter, a small corpus for them, and a sweep that tests share."""
 
 import fcntl
 import io
@@ -33,7 +33,7 @@ TOPICS = {
 
 
 def paribus(directory: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, which keeps the server that stages are forked from."""
+    """Run a command in this process; all commands share its fork server."""
     output, errors = io.StringIO(), io.StringIO()
     with chdir(directory), redirect_stdout(output), redirect_stderr(errors):
         status = main(arguments)
@@ -43,7 +43,7 @@ def paribus(directory: Path, *arguments: str, expect: int = 0) -> subprocess.Com
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """The same in an interpreter of its own."""
+    """The words that run the command in a new interpreter."""
     return [sys.executable, "-m", "paribus", *arguments]
 
 
@@ -53,7 +53,7 @@ def finished_once(directory: Path) -> Path:
     with (directory.parent / f"{directory.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / "finished").exists():
-            write_corpus(directory)
+            write_text_files(directory)
             paribus(directory, "run", *SWEEP)
             (directory / "finished").touch()
     return directory
@@ -77,7 +77,7 @@ def trained(root: Path, label: str) -> Path:
     return max(training_of(root, label).glob("step_*"))
 
 
-def write_corpus(directory: Path) -> None:
+def write_text_files(directory: Path) -> None:
     """360 short documents on three topics, one of them in Chinese."""
     (directory / "texts").mkdir()
     for name, sentence in TOPICS.items():

@@ -25,7 +25,7 @@ _readers: list[ConfigLoader] = []
 
 
 def compose_once(name: str, overrides: Sequence[str], **options: Any) -> DictConfig:
-    """As `hydra.compose`; of our own groups, whose files no test changes, what another command was given.
+    """Like `hydra.compose`, but cached where only paribus' own groups, which no test changes, are used.
 
     `paribus.config.compose` changes nothing of it, since the jobs of a sweep share it as well.
     """

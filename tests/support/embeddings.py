@@ -43,7 +43,7 @@ def encoder_config(path: Path | str, **fields: Any) -> TransformersEmbedder:
     return TransformersEmbedder(**({"path": str(path), "max_tokens": 8, "device": "cpu"} | fields))
 
 
-def stage_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inputs: Path) -> StageContext:
+def embedding_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inputs: Path) -> StageContext:
     """A context that writes to `root`/output and keeps its work in `root`/work."""
     config = run_config(**({"model": MODEL} | groups))
     return context_at(root / "output", root / "work", config, inputs, workers=workers)

@@ -44,7 +44,7 @@ def write_files(directory: Path) -> FilesCorpus:
     return FilesCorpus(paths=tuple(map(str, paths)), heldout=0.1, on_invalid="skip", limit=9_000)
 
 
-class Made:
+class ArtefactsByEngine:
     """The artefacts below `root`, made as they are asked for, and what their stages return."""
 
     def __init__(self, root: Path, engine: Engine) -> None:
@@ -59,13 +59,13 @@ class Made:
         )
 
     def make(self, name: str, build: Callable[[Any], dict[str, JSON]], *inputs: str, **groups: Any) -> None:
-        """Build artefact `name` of the stage names `inputs`."""
+        """Build artefact `name` from the artefacts `inputs`."""
         config = dataclasses.replace(self.config, **groups)
         paths = {stage.partition(".")[0]: self.root / stage for stage in inputs}
         context = context_at(self.root / name, self.root / f"{name}.work", config, paths)
         self.results[name] = build(dataclasses.replace(context, engine=self.engine))
 
-    def make_all(self) -> "Made":
+    def make_all(self) -> "ArtefactsByEngine":
         """Make all artefacts."""
         self.make("corpus", corpus_stages.build)
         self.make("corpus.pydocs", corpus_stages.build, corpus=PydocsCorpus(packages=PACKAGES))
@@ -87,7 +87,7 @@ class Made:
         return files(self.root / name)
 
 
-class Elsewhere(LocalEngine):
+class WithoutSharedMemory(LocalEngine):
     """An engine whose workers have no memory in common with the stage's process, as those of a cluster."""
 
     shares_memory = False

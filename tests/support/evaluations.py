@@ -24,7 +24,7 @@ STAGE_MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=32, context_leng
 
 
 class ByteEncoder:
-    """One token a byte; `pairs` become one token, also across any boundary, when `crossing` is set."""
+    """One token a byte; each byte pair in `crossing` is one, also across the boundary of context and continuation."""
 
     def __init__(self, crossing: tuple[bytes, ...] = ()) -> None:
         self.crossing = crossing
@@ -66,7 +66,7 @@ def brute_force(model: Any, context: list[int], continuation: list[int]) -> tupl
     return total, greedy
 
 
-def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
+def evaluation_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
     """A stage's context with its artefacts in folders of `root`."""
     config = run_config(
         corpus=FilesCorpus(paths=("corpus.txt",)),

@@ -20,18 +20,18 @@ FILES = sorted(path for path in DIRECTORY.rglob("*.yaml") if not path.name.start
 
 
 def name_of(path: Path) -> str:
-    """What `experiment=` is followed by."""
+    """The value of `experiment=` for this file."""
     return path.relative_to(DIRECTORY).with_suffix("").as_posix()
 
 
 def composition_of(*overrides: str, verb: str = "run") -> Composition:
-    """What a command composes to, once in a process: that takes most of what an experiment file is asked for."""
+    """What a command composes to, cached: composing takes most of the time."""
     command = parse(overrides, verb)
-    return _composed(tuple(flag for flag in command.flags if flag.name in COMPOSING), command.overrides)
+    return _composed(tuple(flag for flag in command.flags if flag.name in COMPOSING_FLAGS), command.overrides)
 
 
-COMPOSING = ("--multirun", CONFIG_DIR)
-"""Flags that decide what is composed; what is printed of it, is for others."""
+COMPOSING_FLAGS = ("--multirun", CONFIG_DIR)
+"""Flags that change the composition; the others change only what is printed."""
 
 
 @cache
@@ -53,7 +53,7 @@ def paper_block(name: str) -> dict[str, Any]:
     return block
 
 
-def of_tokenizers(name: str) -> bool:
+def trains_no_model(name: str) -> bool:
     """Whether an experiment trains no model: its commands are those of `paribus tokens`."""
     return all(" tokens " in line for line in header_commands(DIRECTORY / f"{name}.yaml"))
 

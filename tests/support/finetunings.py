@@ -41,22 +41,6 @@ def scrolls_record(name: str, question: str, document: str, answer: str) -> dict
     return {"id": name, "pid": f"{name}_0", "input": f"{question}\n\n{document}", "output": answer}
 
 
-def meeting(*asked: tuple[str, str], said: str = "We meet.") -> dict[str, Any]:
-    """A record as QMSum's own files have it; the first question is the general one."""
-    first, *others = ({"query": query, "answer": answer} for query, answer in asked)
-    turns = [
-        {"speaker": "Ann", "content": said},
-        {"speaker": "Bob", "content": ""},
-        {"speaker": "Bob", "content": "No."},
-    ]
-    return {
-        "topic_list": [],
-        "general_query_list": [first],
-        "specific_query_list": others,
-        "meeting_transcripts": turns,
-    }
-
-
 def write_task(root: Path, task: str = "qasper", examples: int = 10) -> None:
     """Examples whose answer is the word that the question names, with documents of one to nine sentences."""
     draw = random.Random(3)

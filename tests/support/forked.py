@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def in_fork(action: Callable[[], object]) -> int:
-    """Wait status of a fork of this process that does something and ends."""
+    """Run `action` in a fork of this process; its wait status."""
     child = os.fork()
     if child == 0:
         try:

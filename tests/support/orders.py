@@ -90,7 +90,7 @@ def digest(*arrays: npt.NDArray[Any]) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def stage_context(
+def ordering_context(
     root: Path,
     stage: str,
     ordering: OrderingConfig = IN_CONTEXT,

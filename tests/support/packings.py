@@ -70,7 +70,7 @@ def predictions(contexts: Contexts) -> list[tuple[Token, Token]]:
 
 @st.composite
 def corpora(draw: st.DrawFn, longest: int = 14) -> tuple[list[list[int]], list[int], int]:
-    """Documents, not all empty, an order of them without repeats, and a context length, from 2, they fill once."""
+    """Documents (not all empty), a permutation of them, and a context length of at least 2 that they fill."""
     lists = st.lists(st.lists(st.integers(0, 9), max_size=longest), min_size=1, max_size=10)
     documents = draw(lists.filter(lambda found: any(found) and sum(map(len, found)) + len(found) > 2))
     order = draw(st.permutations(range(len(documents))))

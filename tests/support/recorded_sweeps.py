@@ -13,7 +13,7 @@ from support.finished_runs import finish
 OVERRIDES = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
 
 
-def record(root: Path, *words: str) -> tuple[str, list[PreparedRun]]:
+def record_sweep(root: Path, *words: str) -> tuple[str, list[PreparedRun]]:
     """Write down that this command was given in `root`; the identifier of its sweep, and its runs."""
     command = parse([*OVERRIDES, f"root={root}", *words])
     return record_command(command)

@@ -1,4 +1,4 @@
-"""The configuration of a run that is about a part of it."""
+"""A complete run configuration; a test sets only the groups it needs."""
 
 from typing import Any
 

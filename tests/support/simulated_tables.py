@@ -19,15 +19,15 @@ ALL_PAIRS = [{0: -1.0, 1: 1.0}, {0: -1.0, 2: 1.0}, {1: -1.0, 2: 1.0}]
 
 
 @dataclass(frozen=True)
-class World:
+class Tables:
     """Tables of arms whose difference has the variance 1, a `share` of it from seeds."""
 
     rows: int
     seeds: int
     share: float
     items: int = 40
-    rest: float = 0.3
-    """Of the items' part, what is new at each seed."""
+    seed_item_share: float = 0.3
+    """Share of the items' variance that is drawn anew for each seed."""
 
     def table(self, generator: np.random.Generator, difference: float = 0.0) -> Table:
         """(rows, seeds, items); the second row is higher by `difference`."""
@@ -35,8 +35,8 @@ class World:
         shape = (self.rows, self.seeds, self.items)
         table = generator.normal(0, 2, (1, self.seeds, 1)) + generator.normal(0, 3, (1, 1, self.items))
         table = table + np.sqrt(self.share * self.seeds / 2) * generator.normal(size=(self.rows, self.seeds, 1))
-        table = table + np.sqrt(part * (1 - self.rest)) * generator.normal(size=(self.rows, 1, self.items))
-        table = table + np.sqrt(part * self.rest * self.seeds) * generator.normal(size=shape)
+        table = table + np.sqrt(part * (1 - self.seed_item_share)) * generator.normal(size=(self.rows, 1, self.items))
+        table = table + np.sqrt(part * self.seed_item_share * self.seeds) * generator.normal(size=shape)
         table[1] += difference
         return table
 

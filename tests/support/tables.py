@@ -101,7 +101,7 @@ def record(
 
 
 def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curves: bool = True) -> list[FinishedRun]:
-    """The eight combinations of the main job, with plausible numbers from a fixed generator."""
+    """Eight combinations of tokenizer, encoder and ordering for each seed, with made-up scores."""
     combinations = [
         (tokenizer, encoder, ordering)
         for tokenizer in ("bpe", "scaffold_bpe")

@@ -94,7 +94,7 @@ def write_pair_inputs(root: Path, number: int = 60) -> dict[str, Path]:
 
 
 def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, report: SilentListener) -> StageContext:
-    """A context whose output is empty and whose work is what was there before; its contexts are measured anew."""
+    """The stage context of a training: output empty, work kept from earlier attempts, `contexts` built anew."""
     output, work = root / name / "output", root / name / "work"
     shutil.rmtree(output, ignore_errors=True)
     given = inputs | {"contexts": measure_contexts(root / name / "contexts", inputs, run)}
@@ -113,7 +113,7 @@ def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | Non
     """Run the stage; result and reported metrics are written beside the output."""
     report = SilentListener()
     result = build(context(root, name, inputs, run or config(), report))
-    (root / name / "said.json").write_text(json.dumps(report.messages))
+    (root / name / "messages.json").write_text(json.dumps(report.messages))
     (root / name / "result.json").write_text(json.dumps(result))
     (root / name / "reported.json").write_text(json.dumps(report.metrics))
     return result

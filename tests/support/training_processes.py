@@ -17,6 +17,7 @@ PATHS = f"{TESTS}{os.pathsep}{TESTS.parent / 'src'}"
 """PYTHONPATH of processes that compute with the code of this checkout."""
 SCENARIOS = TESTS / "training" / "process_scenarios.py"
 STEPS_BEFORE = 40
+"""Steps that a training makes before it gets a signal."""
 Program = subprocess.Popen[str]
 
 
@@ -28,7 +29,7 @@ def begin_program(words: Sequence[str], **variables: str) -> Program:
 
 
 def begin(root: Path, name: str, **variables: str) -> Program:
-    """Start a scenario."""
+    """Start the scenario `name` of `training/process_scenarios.py`."""
     return begin_program([str(SCENARIOS), str(root), name], **variables)
 
 

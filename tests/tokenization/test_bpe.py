@@ -288,7 +288,7 @@ def test_a_pushed_back_token_is_readmitted_at_its_original_rank() -> None:
 
 @pytest.mark.parametrize("threshold", [None, 3, 1 << 33])
 @given(words=SCAFFOLD_WORDS, size=st.integers(3, 24))
-def test_training_equals_counting_everything_anew_each_step(
+def test_scaffold_bpe_training_equals_counting_everything_anew_each_step(
     threshold: int | None, words: dict[str, int], size: int
 ) -> None:
     training = train(words, "abc", size, threshold)

@@ -36,7 +36,7 @@ from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.train import count_pretokens
 from support.character_models import SENTENCE, save_bert_style_model
 from support.corpora import write_corpus
-from support.engines import Elsewhere
+from support.engines import WithoutSharedMemory
 from support.run_config import run_config
 from support.stages import context_at, files
 
@@ -174,15 +174,15 @@ def test_shards_are_counted_as_their_stream_is(
         (tmp_path / str(total)).mkdir()
         stream, parts = TrainingText(shards, total, SilentListener()), TrainingText(shards, total, SilentListener())
         expected = dict(count_pretokens(stream, cut()))
-        assert dict(parts.words(cut(), Elsewhere(1), tmp_path / str(total))) == expected
+        assert dict(parts.words(cut(), WithoutSharedMemory(1), tmp_path / str(total))) == expected
         assert (parts.documents, parts.bytes) == (stream.documents, stream.bytes)
         assert stream.documents >= 1
 
 
 def test_counts_of_a_killed_stage_are_not_counted_again(tmp_path: Path, shards: CorpusArtifact) -> None:
-    first = dict(TrainingText(shards, 10_000, SilentListener()).words("gpt2", Elsewhere(1), tmp_path))
+    first = dict(TrainingText(shards, 10_000, SilentListener()).words("gpt2", WithoutSharedMemory(1), tmp_path))
     files = sorted((tmp_path / "counts").iterdir())
     files[0].unlink()
     times = [file.stat().st_mtime_ns for file in files[1:]]
-    assert dict(TrainingText(shards, 10_000, SilentListener()).words("gpt2", Elsewhere(1), tmp_path)) == first
+    assert dict(TrainingText(shards, 10_000, SilentListener()).words("gpt2", WithoutSharedMemory(1), tmp_path)) == first
     assert [file.stat().st_mtime_ns for file in files[1:]] == times

@@ -1,4 +1,4 @@
-"""Threads that fill one array of ids: every text once, in its place, and the first refusal told."""
+"""Encoding in several threads: every text once and in its place; Arrow input; a full cache of pre-tokens."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor

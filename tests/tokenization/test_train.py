@@ -1,4 +1,4 @@
-"""What training hands over as a vocabulary: the order of units, continuation forms, kinds, parents, scores."""
+"""What training hands over as a vocabulary: the order of units, continuation forms, kinds, parents; and whole words."""
 
 from collections import Counter
 

@@ -170,7 +170,7 @@ def test_a_line_that_a_full_disk_cut_spoils_no_other(path: Path, monkeypatch: py
 # Numbers of stages that were made again
 
 
-def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_stage_does_not(path: Path) -> None:
+def test_metrics_of_a_repeated_stage_correct_the_log(path: Path) -> None:
     with EventLog(path) as log:
         log.metric("eval/acc", 0.5, 10)
     for _ in range(2):
@@ -183,7 +183,7 @@ def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_s
     assert [event.fields["value"] for event in EventReader(path).poll()] == [0.5, 0.25, 1.0]
 
 
-def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(path: Path, tmp_path: Path) -> None:
+def test_metrics_absent_from_a_repeated_stage_become_nan(path: Path, tmp_path: Path) -> None:
     for _ in range(2):
         with EventLog(path) as log:
             log.metric("eval/acc", 0.5, 10)

@@ -1,9 +1,11 @@
 """MLflow in processes of its own: live, down, killed, and several at once."""
 
+import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
+from paribus.pipeline.prepared import PreparedRun
+from paribus.store.claims import acquire, run_claim, this_process
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.mlflow import cursor_path, is_delivered
-from paribus.tracking.sync import Follower, finish_all, sync
+from paribus.tracking.sync import Follower, close_abandoned, finish_all, sync
+from support.plans import planned_run, store_record
 from support.tracking_runs import steps_shown, write_run
 from support.waiting import wait_until
 
@@ -118,3 +123,105 @@ def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None
             begin = time.monotonic()
             assert "no answer" in follower.finish(4)
             assert time.monotonic() - begin < 5.5
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    """A run whose artefacts are all there, and which has no record."""
+    planned = planned_run(tmp_path)
+    for stage in planned.nodes:
+        store_record(planned, stage, {})
+    return planned
+
+
+RUNNING = """
+import sys, time
+from pathlib import Path
+from paribus.store.claims import acquire, run_claim
+from paribus.tracking.events import EventLog
+
+root = Path(sys.argv[1])
+directory = root / "runs" / "one"
+with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
+    log.start("one", "one", {"id": "sweep"}, {})
+    log.metric("loss", 1.0, 0)
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+def running(root: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    return process
+
+
+def statuses(database: Path) -> dict[str, str]:
+    """Status by name of the run, as MLflow keeps it."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return dict(connection.execute("SELECT name, status FROM runs"))
+
+
+def events(root: Path) -> list[dict[str, object]]:
+    lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    process = running(tmp_path)
+    tracking = TrackingConfig(kind="mlflow")
+    assert not any(run.failed for run in sync(tmp_path, vars(tracking)))
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    process.kill()
+    process.wait()
+    assert not any(run.failed for run in sync(tmp_path, vars(tracking)))
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+
+
+def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        held = acquire(run_claim(tmp_path, "one"), 30.0)
+        assert held is not None
+        with held:
+            assert not close_abandoned(directory, tmp_path)
+        log.end("FINISHED")
+    assert not close_abandoned(directory, tmp_path)
+    assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
+
+
+def last_beat(claim: Path, ago: float) -> None:
+    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
+    os.utime(claim, (time.time() - ago,) * 2)
+
+
+def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_path: Path, empty_store: Path) -> None:
+    """After a reboot no process id shows that the holder is dead, so its claim ends with its lease."""
+    shutil.copy(empty_store, tmp_path)
+    with EventLog(tmp_path / "runs/one/events.jsonl") as log:
+        log.start("one", "one", {"id": "sweep"}, {})
+    earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
+    (tmp_path / "claims").mkdir()
+    claim = run_claim(tmp_path, "one")
+    claim.write_text(json.dumps({"token": "t", "lease": 60.0, **earlier}), encoding="utf-8")
+    last_beat(claim, ago=-600)
+    own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
+    left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
+    left.mkdir(parents=True)
+    request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
+    (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
+    follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
+    deadline = time.monotonic() + 90
+    while not list(own.glob("two.*.answer")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    last_beat(claim, ago=61)
+    # To finish asks for a round of the service at once, which has "one" in it too.
+    assert follower.finish(60).startswith("in MLflow at")
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+    assert not left.exists()
+    assert not claim.exists()

@@ -43,9 +43,9 @@ def write_and_be_killed(partial: Path, *rest: Any) -> Any:
 
 
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "short": (Stepper, "_accumulate", run_out_of_memory),
+    "out_of_memory": (Stepper, "_accumulate", run_out_of_memory),
     "stuck": (Stepper, "_accumulate", fail),
-    "shared_killed": (checkpoint, "_write_shard", write_and_be_killed),
+    "sharded_killed": (checkpoint, "_write_shard", write_and_be_killed),
 }
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from support.training_processes import members_below
 PAIR = replace(TRAINING, micro_batch=2, processes=2)
 ALONE = replace(TRAINING, micro_batch=2, checkpoint_every=25, keep_checkpoints=1)
 LONG = replace(ALONE, processes=2)
-SHARED = replace(LONG, parallel="fsdp")
+SHARDED = replace(LONG, parallel="fsdp")
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SHORT_RUNS: dict[str, TrainingConfig] = {
     "ddp": PAIR,
@@ -38,23 +38,23 @@ SHORT_RUNS: dict[str, TrainingConfig] = {
 LONG_RUNS: dict[str, TrainingConfig] = {
     "alone": ALONE,
     "alone_asked": replace(ALONE, checkpoint_every=1000),
-    "alone_then_shared": ALONE,
+    "alone_then_sharded": ALONE,
     "long": LONG,
     "long_asked": replace(LONG, checkpoint_every=1000),
     "killed": LONG,
-    "short": LONG,
+    "out_of_memory": LONG,
     "stuck": LONG,
-    "shared": SHARED,
-    "shared_asked": SHARED,
-    "shared_killed": SHARED,
-    "shared_then_alone": SHARED,
+    "sharded": SHARDED,
+    "sharded_asked": SHARDED,
+    "sharded_killed": SHARDED,
+    "sharded_then_alone": SHARDED,
 }
-AGAIN = {"shared_then_alone": ALONE, "alone_then_shared": SHARED}
+AGAIN = {"sharded_then_alone": ALONE, "alone_then_sharded": SHARDED}
 """How what was stopped goes on."""
-FAULTY = ("short", "stuck", "shared_killed")
+FAULTY = ("out_of_memory", "stuck", "sharded_killed")
 """Scenarios in which a process fails as `faulty_rank.py` says."""
 MEMBERS = "members.json"
-"""Of a group of which one process is killed, the numbers of all."""
+"""File of the process ids of a group of which one process is killed."""
 
 
 def kill_a_process_of_the_group(work: Path) -> None:

@@ -34,7 +34,7 @@ MODELS = {
     "neox": GPTNeoXModel(**SIZES),
 }
 PROCESSES = int(os.environ["WORLD_SIZE"])
-SHARED = replace(TRAINING, parallel="fsdp", micro_batch=2, shard_processes=2 if PROCESSES == 4 else 0)
+SHARDED = replace(TRAINING, parallel="fsdp", micro_batch=2, shard_processes=2 if PROCESSES == 4 else 0)
 TOKENS = [bytes([number]) for number in range(51)]
 """51 rows are no multiple of two."""
 whole_tensor = StoredTensors.whole
@@ -63,7 +63,7 @@ def no_matrix_whole(self: StoredTensors, of: str) -> torch.Tensor:
 
 def check(directory: Path, name: str, accelerator: Any, host: Any) -> None:
     empty, source = build_empty(MODELS[name], 51, 0, eos_id=None, tokens=TOKENS)
-    prepared = prepare(accelerator, empty, SHARED, None)
+    prepared = prepare(accelerator, empty, SHARDED, None)
     load_weights(empty, source)
     assert_equal_weights(empty, build_model(MODELS[name], 51, 0, tokens=TOKENS))
     step(accelerator, prepared)
@@ -86,7 +86,7 @@ def check(directory: Path, name: str, accelerator: Any, host: Any) -> None:
     checkpoint = checkpoints.read(1)
     assert checkpoint.sharded
     model = empty_decoder(checkpoint.architecture)
-    again = prepare(accelerator, model, SHARED, None)
+    again = prepare(accelerator, model, SHARDED, None)
     with patch.object(StoredTensors, "whole", no_matrix_whole):
         load_weights(model, checkpoint.weights())
         load_optimizer_tensors(model, again.optimizer, checkpoint.optimizer())
@@ -96,7 +96,7 @@ def check(directory: Path, name: str, accelerator: Any, host: Any) -> None:
 
 
 if __name__ == "__main__":
-    accelerator, _ = make_accelerator(SHARED, PROCESSES)
+    accelerator, _ = make_accelerator(SHARDED, PROCESSES)
     host = join_host(accelerator)
     for name in MODELS:
         check(Path(sys.argv[1]) / name, name, accelerator, host)

@@ -1,4 +1,4 @@
-"""Contexts and batches that are given in bytes: what a training makes of them, and what arms then have in common."""
+"""`batch_bytes` and `context_bytes`: training takes the nearest batch size and context length."""
 
 import json
 from dataclasses import replace

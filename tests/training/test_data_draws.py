@@ -140,5 +140,5 @@ def test_training_counts_what_it_reads_by_draws_and_epochs_by_text(
     assert result["tokens"] == (np.diff(tokens.offsets)[numbers] - sources + 1).sum()
     assert result["source_tokens"] == (sources + 1).sum()
     if result["epochs"] > DRAWS:
-        (message,) = json.loads((tmp_path / "run" / "said.json").read_text())
+        (message,) = json.loads((tmp_path / "run" / "messages.json").read_text())
         assert message.startswith(f"BPE-dropout drew the tokens {DRAWS} times for {result['epochs']:.3g} epochs")

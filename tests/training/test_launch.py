@@ -140,11 +140,11 @@ def test_failure_of_a_group_is_the_first_that_a_process_explained(tmp_path: Path
     assert isinstance(_failure(tmp_path, killed, memory_kills=1), NumericalError)
 
 
-def test_processes_of_every_node_add_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_node_gets_the_variables_of_deterministic_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage.
 
-    Switches between GPUs sum nothing where that is asked for, set before NCCL begins: the first collective of a
-    training is before deterministic algorithms are asked for.
+    Deterministic trainings turn NVLink SHARP off before NCCL starts, since the first collective comes before
+    deterministic algorithms are on.
     """
     for name in ("CUBLAS_WORKSPACE_CONFIG", "NCCL_NVLS_ENABLE"):
         monkeypatch.delenv(name, raising=False)
@@ -198,7 +198,7 @@ def test_agent_gets_all_that_the_allocation_has_on_its_node(tmp_path: Path, monk
     assert "SLURM_GPUS_PER_TASK" not in environment and "SLURM_GPU_BIND" not in environment
 
 
-# What `srun` hears of the signals that the process gets which starts it.
+# Which signals to its starter reach `srun`.
 
 WAITING_SRUN = """#!/bin/sh
 # As SLURM's, which then kills what it started.

@@ -100,8 +100,8 @@ def test_single_context_a_deterministic_training_and_an_optimizer_are_not_halved
 
 def test_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last_checkpoint(tmp_path: Path) -> None:
     write_inputs(tmp_path)
-    finish(begin(tmp_path, "short"))
-    halved, resumed = json.loads((tmp_path / "short" / "said.json").read_text())
+    finish(begin(tmp_path, "out_of_memory"))
+    halved, resumed = json.loads((tmp_path / "out_of_memory" / "messages.json").read_text())
     assert "the next attempt takes 1 (process 1): all processes begin again from the last checkpoint" in halved
     assert resumed.startswith("training goes on from the checkpoint of step ")
-    assert json.loads((tmp_path / "short" / "result.json").read_text())["micro_batch"] == 1
+    assert json.loads((tmp_path / "out_of_memory" / "result.json").read_text())["micro_batch"] == 1

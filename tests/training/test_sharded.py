@@ -61,7 +61,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Has the artefacts of trainings that nothing stopped, of one process and of two that share the weights."""
     directory = tmp_path_factory.mktemp("sharded")
     write_inputs(directory)
-    for name in ("alone", "shared"):
+    for name in ("alone", "sharded"):
         assert finish(begin(directory, name)) == ""
     return directory
 
@@ -82,17 +82,17 @@ def stop(root: Path, name: str) -> int:
 @pytest.mark.core
 def test_stopped_or_killed_sharded_training_ends_with_the_same_bytes(root: Path) -> None:
     """It is killed while rows are written, which costs no checkpoint before."""
-    shards = root / "shared_asked" / "work" / f"step_{stop(root, 'shared_asked'):08d}"
+    shards = root / "sharded_asked" / "work" / f"step_{stop(root, 'shared_asked'):08d}"
     assert (shards / "weights_00001.safetensors").exists() and not (shards / WEIGHTS).exists()
-    assert "InfrastructureError: process 1 was killed from outside" in finish(begin(root, "shared_killed"))
-    assert complete(root, "shared_killed") == [25]
-    for name in ("shared_asked", "shared_killed"):
+    assert "InfrastructureError: process 1 was killed from outside" in finish(begin(root, "sharded_killed"))
+    assert complete(root, "sharded_killed") == [25]
+    for name in ("sharded_asked", "sharded_killed"):
         assert finish(begin(root, name)) == ""
-        assert files(root / name / "output") == files(root / "shared" / "output")
+        assert files(root / name / "output") == files(root / "sharded" / "output")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "first", "then"), [("shared_then_alone", 2, 1), ("alone_then_shared", 1, 2)])
+@pytest.mark.parametrize(("name", "first", "then"), [("sharded_then_alone", 2, 1), ("alone_then_sharded", 1, 2)])
 def test_training_goes_on_in_another_number_of_processes(root: Path, name: str, first: int, then: int) -> None:
     before = Checkpoints(root / name / "work", frozenset(), {}).read(stop(root, name)).spent
     assert before.device_seconds == pytest.approx(first * before.seconds) and before.seconds > 0

@@ -13,7 +13,7 @@ from paribus.cli import main
 from paribus.pipeline.display import print_json
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = pytest.mark.usefixtures("without_plots")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")

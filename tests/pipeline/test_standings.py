@@ -1,4 +1,4 @@
-"""The bar of a stage on a terminal, and how rows stand while runs are missing."""
+"""The comparison of rows so far, while runs are missing."""
 
 from pathlib import Path
 
