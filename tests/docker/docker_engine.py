@@ -61,17 +61,8 @@ class Engine:
         self, directory: Path, *words: str, user: int = 4321, options: Sequence[str] = (), expect: int = 0
     ) -> str:
         """Run paribus in a container that writes its results to `directory`; return its output."""
-        running = (
-            "run",
-            "--rm",
-            "--user",
-            f"{user}:{user}",
-            "-v",
-            f"{directory}:/runs",
-            "-v",
-            f"paribus-cache-{user}:/cache",
-        )
-        return self.docker(*running, *options, IMAGE, *words, expect=expect)
+        volumes = (f"--volume={directory}:/runs", f"--volume=paribus-cache-{user}:/cache")
+        return self.docker("run", "--rm", f"--user={user}:{user}", *volumes, *options, IMAGE, *words, expect=expect)
 
 
 def skip_reason() -> str | None:

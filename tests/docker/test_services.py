@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 from docker_engine import POSTGRES, ROOT, Engine
 
 from support.command_line import OVERRIDES, write_text_files
+from support.waiting import wait_until
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 STEPS = 1000
@@ -65,7 +66,7 @@ class Services:
 
     def wait_for_steps(self, steps: int) -> None:
         """Wait until the training has logged that many steps."""
-        wait(lambda: self.steps() >= steps)
+        wait_until(lambda: self.steps() >= steps, seconds=300)
 
     def status(self, password: str | None = None, host: str | None = None) -> int:
         """Return the HTTP status of a search for experiments."""
@@ -81,13 +82,6 @@ class Services:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
-
-
-def wait(condition: Callable[[], bool], seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
