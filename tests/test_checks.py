@@ -188,3 +188,30 @@ def test_a_code_that_does_not_divide_the_vectors_is_refused(index: str, tmp_path
         assert path == "neighbours.code_size"
         assert f"3 does not divide the 8 dimensions of embedder.kind={embedder.kind}; use 2" in message
         assert list(check_ordering(replace(config, neighbours=replace(neighbours, code_size=4)), {"neighbours"})) == []
+
+
+TOGETHER = {
+    "pretokenizer=existing": "pretokenizer.kind: existing goes with tokenizer=existing only",
+    "tokenizer=existing tokenizer.path=t pretokenizer=gpt2": "pretokenizer.kind: gpt2 beside tokenizer=existing",
+    "pretokenizer=stripped tokenizer.lossless=true": "pretokenizer.kind: stripped loses whitespace",
+    "tokenizer=bytes encoder=merge_rank pretokenizer=stripped": "loses whitespace, which tokenizer=bytes",
+    "tokenizer.unit=character tokenizer.unknown=token": "tokenizer.unknown: token loses characters",
+    "tokenizer=words tokenizer.unit=character tokenizer.unknown=token tokenizer.lossless=false encoder=fewest": (
+        "encoder.kind: fewest needs units"
+    ),
+    "pretokenizer=spans encoder=dropout": "encoder.kind: dropout needs a pre-tokenizer by pattern",
+    "ordering=in_context neighbours.index=flat neighbours.lists=4": "neighbours.index: flat searches everything",
+    "training.deterministic=true training.compile=always": "training.compile: always compiles layers",
+    "training.deterministic=true training.micro_batch=0": "training.micro_batch: 0 takes what a trial finds",
+    "training.processes=2 training.device=cuda:0": "training.device: cuda:0 is one device",
+    "evaluation.shots=[0,0]": "evaluation.shots: lists a number twice",
+    "evaluation.tasks=[wmt14_en_de]": "evaluation.tasks: wmt14_en_de is translated by an encoder_decoder",
+    "finetuning=scrolls finetuning.answer_characters=4096": "finetuning.answer_characters: 4096 characters",
+    "factors=[tokeniser]": "factors[0]: 'tokeniser' is no path",
+}
+
+
+@pytest.mark.parametrize("words", TOGETHER)
+def test_settings_that_cannot_work_together_are_refused_by_path(words: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(TOGETHER[words])):
+        compose_command(parse(["scale=tiny", *words.split()]))

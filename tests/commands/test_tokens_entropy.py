@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 from paribus.cli import main
-from paribus.config.groups.tokenization import SpansPretokenizer
-from paribus.corpus.artifact import CorpusArtifact
 from paribus.tokenization.predictive import PredictiveEntropySpans
-from paribus.tokenization.spans import Ngrams, candidate_ngrams
 from support.character_models import SENTENCE, save_bert_style_model, save_paribus_checkpoint
-from support.command_line import OVERRIDES, write_text_files
+from support.command_line import OVERRIDES
 
 
 @pytest.fixture
@@ -37,40 +34,6 @@ def rows(path: Path) -> list[dict[str, str]]:
 def made_of(directory: Path) -> list[dict[str, str]]:
     found: list[dict[str, str]] = json.loads((directory / "artefacts.json").read_text(encoding="utf-8"))["artefacts"]
     return found
-
-
-def counted(levels: list[Ngrams], low: float, high: float, quantity: str) -> int:
-    values = np.concatenate([getattr(level, quantity) for level in levels]).round(9)
-    return int(((low <= values) & (values < high)).sum())
-
-
-@pytest.mark.parametrize("information", ["shares", "counts"])
-def test_the_candidates_are_those_that_spans_are_chosen_from(
-    here: Path, capsys: pytest.CaptureFixture[str], information: str
-) -> None:
-    write_text_files(here)
-    settings = ("pretokenizer=spans", "pretokenizer.max_length=3", f"pretokenizer.information={information}")
-    assert main(["tokens", "entropy", *OVERRIDES, *settings, "tokenizer.sample=10KB"]) == 0
-    printed = capsys.readouterr().out
-    (corpus,) = (here / "paribus_runs/artifacts/corpus").iterdir()
-    texts, size = [], 0
-    for document in CorpusArtifact(corpus).documents("train"):
-        if size + document.bytes > 10_000:
-            break
-        size += document.bytes
-        texts.append(document.text)
-    levels = candidate_ngrams(texts, SpansPretokenizer(max_length=3, information=information))  # type: ignore[arg-type]
-    total = sum(len(level.counts) for level in levels)
-    assert f"{total:,} candidates of the training text" in " ".join(printed.split())
-    names = {"mutual information": "information", "left entropy": "left_entropy", "right entropy": "right_entropy"}
-    found = rows(directory_of(printed) / "candidates.csv")
-    assert {row["quantity"] for row in found} == names.keys()
-    for row in found:
-        expected = counted(levels, float(row["low"]), float(row["high"]), names[row["quantity"]])
-        assert int(row["candidates"]) == expected
-    stages = {path.name for path in (here / "paribus_runs/artifacts").iterdir()}
-    assert stages - {"claims", "partial", "verified"} == {"corpus"}
-    assert made_of(directory_of(printed)) == [{"stage": "corpus", "key": corpus.name}]
 
 
 def test_a_text_without_candidates_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

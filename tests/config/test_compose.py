@@ -13,7 +13,6 @@ from paribus.config.compose import Composition
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
-from support.compositions import hydra_compose
 
 
 def compose(*arguments: str) -> Composition:
@@ -326,12 +325,6 @@ def test_each_job_is_what_hydra_makes_of_its_overrides(arguments: tuple[str, ...
     assert len({repr(job.config) for job in jobs}) == len(jobs)
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process of its own, where no command before has read anything."""
-    monkeypatch.setattr(hydra, "compose", hydra_compose)
-
-
 @pytest.mark.parametrize("group", ["training", "evaluation", "engine", "packing"])
 def test_every_field_of_a_block_can_be_typed_without_a_plus(group: str) -> None:
     """A field that no file gives would be refused where it is typed as the documentation has it."""
@@ -339,7 +332,8 @@ def test_every_field_of_a_block_can_be_typed_without_a_plus(group: str) -> None:
     for field in dataclasses.fields(block):
         value = getattr(block, field.name)
         if field.name != "kind" and isinstance(value, bool | int | float | str):
-            compose(f"{group}.{field.name}={str(value).lower() if isinstance(value, bool) else value}")
+            typed = f"{group}.{field.name}={str(value).lower() if isinstance(value, bool) else value}"
+            assert getattr(getattr(compose(typed).jobs[0].config, group), field.name) == value
 
 
 @pytest.mark.parametrize("swept", ["{order: 3},{order: 4}", "choice({order: 3},{order: 4})"])

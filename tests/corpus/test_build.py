@@ -21,7 +21,7 @@ from paribus.checks import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document
-from paribus.corpus.build import build
+from paribus.corpus.build import SizedDocument, build, of_size
 from paribus.errors import DataError
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.engines import WithoutSharedMemory
@@ -254,3 +254,8 @@ def test_empty_split_or_sample_says_what_to_change(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=message):
             build_corpus(files_corpus(path, **fields), tmp_path / f"{number}")  # type: ignore[arg-type]
+
+
+def test_a_sample_of_pairs_counts_both_sides() -> None:
+    pairs = [SizedDocument(None, b"%d" % number * 100, b"t") for number in range(50)]
+    assert sum(of_size(20, pairs).keeps(pair.text) for pair in pairs) == 20

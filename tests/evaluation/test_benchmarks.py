@@ -14,7 +14,7 @@ import pytest
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.tasks._yaml_loader import load_yaml
 
-from paribus.evaluation.benchmarks import BENCHMARKS
+from paribus.evaluation.benchmarks import BENCHMARKS, _drop_item
 from paribus.evaluation.evaluate import load_task
 from paribus.evaluation.items import AnswerItem, Item, ItemSet, write_task
 from paribus.evaluation.rows import drop_scores, squad_scores
@@ -173,3 +173,10 @@ def test_drop_scores_align_spans_and_compare_numbers() -> None:
     ]
     for prediction, answers, exact, f1 in cases:
         assert drop_scores(prediction, answers) == {"exact_match": exact, "f1": pytest.approx(f1)}, prediction
+
+
+def test_answers_that_others_gave_to_drop_are_right_too() -> None:
+    date = {"day": "", "month": "", "year": ""}
+    record = {"passage": "p", "question": "q", "answer": {"number": "3", "spans": [], "date": date}}
+    record["validated_answers"] = {"number": ["", "3"], "spans": [["three", "drei"], []], "date": [date, date]}
+    assert _drop_item("1", record).answers == (("3",), ("three", "drei"))

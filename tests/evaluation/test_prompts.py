@@ -151,3 +151,12 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
     assert counted["crossed_choices"] == scored["crossed_choices"]["0"]
     assert counted["long_prompts"] == {shots: len(items) for shots, items in scored["truncated_items"].items()}
     assert (counted["items"], counted["choices"]) == (20, 80)
+
+
+def test_a_prompt_that_fits_exactly_is_not_cut() -> None:
+    texts = ["b" * length for length in range(1, 60)]
+    whole = [
+        text for text in texts if not encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), text, "a")]).truncated
+    ]
+    ids = encode_choices(Longest().encode, EOS, whole[-1], ["a"])
+    assert len(ids.context) + len(ids.continuations[0]) - 1 == CONTEXT_LENGTH

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -265,3 +265,26 @@ def test_a_job_that_composes_another_run_runs_nothing(run: PreparedRun, monkeypa
     monkeypatch.setattr(RunRecord, "_log_numbers", lambda self: None)
     JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
     assert not layout.refusal(run.run_id).exists()
+
+
+def test_a_failure_is_noted_until_the_stage_succeeds_and_an_exit_is_none(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source),)))
+    layout = OutputRoot.of(run.job.config)
+    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=0))
+
+    def ending(error: BaseException) -> Callable[[Any], object]:
+        def work(job: Any) -> object:
+            raise error
+
+        return work
+
+    for error, noted in ((SystemExit(1), False), (InfrastructureError("x"), True)):
+        run_stages_here(monkeypatch, ending(error))
+        with pytest.raises(type(error)):
+            stages(run).ensure(node)
+        assert layout.failure(node).exists() is noted
+    run_stages_here(monkeypatch)
+    stages(run).ensure(node)
+    assert not layout.failure(node).exists()

@@ -106,7 +106,6 @@ def test_a_speed_that_nothing_gives_is_refused() -> None:
         assert problem[0] == path and message in problem[1]
 
 
-QUICK = PlanConfig(throughput="probe", probe_seconds=0.3)
 MEASURED = {
     "seconds": [2.0, 2.0, 2.0, 2.2, 1.8], "tokens": 256, "device": "abacus", "precision": "fp32", "micro_batch": 4,
     "threads": 1, "when": "2026-01-02 03:04 UTC",
@@ -124,29 +123,6 @@ def remember(run: PreparedRun, **changes: Any) -> Path:
     content = {"key": probe_key(run.job.config, VOCABULARY), "probe": MEASURED | changes}
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
-
-
-def test_a_shape_is_probed_once_where_nothing_sound_is_remembered(tmp_path: Path) -> None:
-    messages: list[str] = []
-    runs = [planned_run(tmp_path, QUICK, seed) for seed in (0, 1)]
-    damaged = remember(runs[0])
-    damaged.write_bytes(damaged.read_bytes()[:-20])
-    assert make_plan([planned_run(tmp_path, PlanConfig())], messages.append).device_hours is None
-    assert messages == []
-    plan = make_plan(runs, messages.append)
-    assert len(messages) == 1, "two runs of one shape are one probe"
-    (path,) = (tmp_path / "cache" / "probes").iterdir()
-    written = path.read_bytes()
-    measured = json.loads(written)["probe"]
-    assert (measured["precision"], measured["micro_batch"], measured["threads"]) == ("fp32", 4, 1)
-    assert len(measured["seconds"]) >= 3
-    assert measured["tokens"] in (4 * 32, 8 * 32)
-    assert plan.device_hours is not None
-
-    again = make_plan(runs, messages.append)
-    assert (len(messages), path.read_bytes()) == (1, written)
-    assert again.device_hours == plan.device_hours
-    assert "remembered" in "\n".join(bill(again))
 
 
 def test_hours_are_positions_over_tokens_a_second(tmp_path: Path) -> None:

@@ -246,3 +246,11 @@ def test_rows_that_share_too_few_seeds_are_not_judged(tmp_path: Path, theirs: tu
     cells = [row.cells["boolq/mean"] for row in comparison.rows]
     assert not any(cell.best or cell.p_adjusted is not None for cell in cells)
     assert ": a judgement takes 3 seeds an arm that another has too." in " ".join(summary(comparison).lines)
+
+
+def test_a_run_without_one_number_of_shots_has_no_mean_over_the_others(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, "one", BPE, {("boolq", 0): ZERO, ("boolq", 5): FIVE}),
+        record(tmp_path, "two", LBPE, {("boolq", 5): FIVE}),
+    ]
+    assert compare(runs, FACTORS).rows[1].cells["boolq/mean"].value is None

@@ -1,21 +1,17 @@
 """Tables and pictures of tokenizers, spans, predictive entropy and orderings, from numbers alone."""
 
 import csv
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from rich.console import Console, RenderableType
 
 from paribus.reporting.data_reports import (
     OrderRow,
     paper_lines,
-    write_candidate_report,
     write_entropy_report,
 )
 from paribus.reporting.data_tables import (
@@ -27,17 +23,6 @@ from paribus.reporting.data_tables import (
 from paribus.reporting.figures_data import EntropyLine, order_plots, pieces
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.plots import COLOURS
-
-
-def rendered(*tables: RenderableType, width: int = 100) -> str:
-    console = Console(width=width, file=io.StringIO(), record=True)
-    for table in tables:
-        console.print(table)
-    return console.export_text()
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:
@@ -119,37 +104,7 @@ def test_the_papers_number_stands_beside_rows_of_its_choices_size_and_unit() -> 
 
 # Candidates for spans, and predictive entropy
 
-QUANTITIES = {
-    "mutual information": np.array([-20.0, -3.25, 0.0, 4.0]),
-    "left entropy": np.array([-2e-16, 1.0, 1.0, 2.5]),
-    "right entropy": np.array([0.0, 0.0, 0.0, 0.5]),
-}
-BY_LENGTH = {2: 3, 3: 1}
 LINE = EntropyLine("中国ab人", (3.0, 1.0, 2.5, 1.5, 4.0, 0.5), (2, 4))
-
-
-def test_candidates_are_in_the_bins_that_hold_them_and_in_a_table_of_quantiles(tmp_path: Path) -> None:
-    table = write_candidate_report(QUANTITIES, BY_LENGTH, tmp_path, title="t", text="a text", width=100)
-    bins = read_csv(tmp_path / "candidates.csv")
-    widths = {float(each["high"]) - float(each["low"]) for each in bins}
-    assert len(widths) == 1 and 24 / 62 <= widths.pop() < 48 / 62
-    for name, values in (QUANTITIES | {"left entropy": np.array([0.0, 1.0, 1.0, 2.5])}).items():
-        own = [each for each in bins if each["quantity"] == name]
-        expected = [sum(float(each["low"]) <= value < float(each["high"]) for value in values) for each in own]
-        assert [int(each["candidates"]) for each in own] == expected and sum(expected) == 4
-
-    shown = rendered(table)
-    lines = {line.strip().partition("  ")[0]: line for line in shown.splitlines()}
-    least, low, median, mean, high, greatest = map(float, lines["mutual information"].split()[2:])
-    quantiles = np.quantile(QUANTITIES["mutual information"], [0, 0.05, 0.5, 0.95, 1])
-    assert [least, low, median, high, greatest] == pytest.approx(quantiles, abs=5e-4)
-    assert mean == pytest.approx(-4.812, abs=1e-3)
-    assert "-0.000" not in lines["left entropy"]
-    assert "4 candidates of a text: 3 of 2 characters, 1 of 3 characters." in one_line(shown)
-    svg = (tmp_path / "plots/candidates.svg").read_text(encoding="utf-8")
-    titles = re.findall(r">(mutual information|left entropy|right entropy|bits)<", svg)
-    assert titles == ["mutual information", "left entropy", "bits", "right entropy"]
-    assert "plots/candidates.svg" in (tmp_path / "candidates.md").read_text(encoding="utf-8")
 
 
 def test_every_character_has_its_entropy_and_whether_a_piece_ends_there(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from paribus.errors import ConfigurationError
@@ -107,6 +108,11 @@ def test_different_items_documents_texts_and_checkpoints_are_refused(tmp_path: P
     longer = {key: [*values, 0] for key, values in ACCURACY.items()}
     _, message = refused("items", {}, {"accuracy": longer})
     assert "scores.continuation.0_shot: 4 lines" in message and "in one; 5 lines" in message
+    runs = [record(tmp_path / "hashes", name, labels, ACCURACY) for name, labels in (("one", BPE), ("two", SCAFFOLD))]
+    assert runs[1].scores is not None
+    items = pd.read_parquet(runs[1].scores / "items.parquet")
+    items.assign(doc_hash=items["doc_hash"] + "x").to_parquet(runs[1].scores / "items.parquet")
+    assert refused_paths(runs)[0] == ["scores.continuation.0_shot", "scores.continuation.5_shot"]
     heldout, _ = refused("heldout", {"heldout": [(10, 5)], "checkpoints": 2}, {"heldout": [(10, 6)]})
     assert heldout == ["scores.checkpoints", "scores.heldout"]
     books = [(10.0, 4)] * 3

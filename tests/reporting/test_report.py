@@ -2,20 +2,15 @@
 
 import csv
 import re
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from paribus.pipeline.results import compare_vocabularies
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.runs import MissingRun
-from paribus.tokenization import Tokenizer
-from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from support.tables import FACTORS, demo_runs, record
 
 PAPER = {
@@ -154,33 +149,3 @@ def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(FairnessError):
         write_report(runs, title="Unfair", factors=("tokenizer", "encoder"), directory=tmp_path / "report")
     assert not (tmp_path / "report").exists()
-
-
-def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:
-    tokens = {}
-    for name, text in (("a", "aabb"), ("b", "ccdd"), ("c", "aabbccdd")):
-        tokenizer = Tokenizer.train([text] * 3, vocab_size=258)
-        tokenizer.save(tmp_path / name / "tokenizer")
-        ids = tokenizer.encode(f"{text}x")
-        tokens[name] = set(tokenizer.encode(text))
-        with EncodedCorpusWriter(tmp_path / name / "tokens", tokenizer) as writer:
-            writer.append(ids, np.array([len(ids)]), np.array([len(text) + 1]))
-    runs = [
-        replace(
-            record(tmp_path, f"{tokenizer}-{order}", {"tokenizer": tokenizer, "ordering": order}, {}),
-            vocabulary=tmp_path / place,
-            tokens=tmp_path / place / "tokens",
-        )
-        for tokenizer, place in (("bpe", "a"), ("scaffold_bpe", "b"))
-        for order in ("standard", "in_context")
-    ]
-    overlap = compare_vocabularies(runs)
-    assert overlap is not None
-    assert overlap.names == ["bpe", "scaffold_bpe"]
-    # "aabbx" is "aa", "bb" and "x": each of the two that the other lacks is one token of three.
-    once_in_three = pytest.approx(1e6 / 3)
-    assert overlap.frequencies == [[None, once_in_three], [once_in_three, None]]
-    assert overlap.own == {run.run_id: tokens["a" if run.run_id.startswith("bpe") else "b"] for run in runs}
-    assert compare_vocabularies(runs[:2]) is None
-    three = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
-    assert three is not None and three.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]

@@ -1,6 +1,7 @@
 """Scores of runs as they are read: by item and checkpoint, and without items whose prompt some run cut."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -40,6 +41,8 @@ def test_scores_that_cannot_be_right_are_refused(tmp_path: Path) -> None:
     twice = refusal("twice", lambda items: pd.concat([items, items.head(1)]))
     assert "1 repeated lines, the first at checkpoint 0, task boolq, shots 0" in twice
     assert "not scored on the same lines" in refusal("unlike", lambda items: items.iloc[1:])
+    changed = refusal("changed", lambda items: items.assign(doc_hash=["other", *items["doc_hash"][1:]]))
+    assert "content differs between checkpoints" in changed
     assert "lacks the columns doc_hash" in refusal("narrow", lambda items: items.drop(columns="doc_hash"))
     (write_scores(tmp_path / "gone", {("boolq", 0): RIGHT}) / "heldout.parquet").unlink()
     with pytest.raises(DataError, match=r"heldout\.parquet is missing"):
@@ -78,6 +81,15 @@ def test_items_whose_prompt_some_run_cut_are_left_out_for_all_at_all_shots(tmp_p
         assert cells[1].test.items == 32
     note = "boolq: 8 of 40 items are left out in all rows, since their prompt does not fit"
     assert note in " ".join(notes(comparison))
+
+
+def test_rows_of_other_context_lengths_leave_cut_prompts_out_too(tmp_path: Path) -> None:
+    runs = []
+    for length, run in zip((64, 128), cut_runs(tmp_path, items(8), items(8), labels=(BPE, BPE)), strict=True):
+        config = dict(run.config) | {"model": run.config["model"] | {"context_length": length}}
+        runs.append(replace(run, config=config, factors={**run.factors, "model.context_length": str(length)}))
+    comparison = compare(runs, (*FACTORS, "model.context_length"))
+    assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [32, 32]
 
 
 @pytest.mark.parametrize("cut", [11, 40])

@@ -258,3 +258,17 @@ def test_the_permutation_test_counts_all_sign_patterns_of_few_items_and_draws_th
     ours, theirs = scores(200, 4)
     assert permutation_test(ours, theirs, seed=1) == permutation_test(ours, theirs, seed=1)
     assert permutation_test(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.03)
+
+
+def test_the_own_seeds_of_a_row_count_once_in_its_interval() -> None:
+    values = np.random.default_rng(8).normal(size=(3, 50)) + np.array([[0.0], [1.0], [3.0]])
+    own = SeedVariance(np.var(values.mean(axis=1), ddof=1), 2)
+    assert half_width(values, own) == pytest.approx(half_width(values, None))
+
+
+def test_tests_that_are_judged_together_take_the_largest_freedom() -> None:
+    levels = [
+        [test.level for test, _ in judged_together([with_p_value(0.01, freedom) for freedom in each], MANY_TO_ONE, 1)]
+        for each in ((4.0, 30.0, 30.0), (30.0,) * 3)
+    ]
+    assert levels[0] == levels[1]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.errors import InfrastructureError
+from paribus.errors import DataError, InfrastructureError
 from paribus.pipeline.clean import examine, remove_leftovers
 from paribus.store import files
 from paribus.store.artifacts import Artifact, Store
@@ -240,3 +240,34 @@ def test_nothing_is_removed_under_a_claim_that_was_lost(store: Store, artifact: 
     with pytest.raises(ClaimLostError):
         store.remove(held, "training", "a")
     assert {name for name in FILES if (artifact.path / name).is_file()} == set(FILES)
+
+
+# Files that change while they are read, or may have.
+
+
+def test_a_file_is_known_to_be_written_by_any_of_its_times_and_not_by_its_mode_or_names() -> None:
+    before = [5, 10, 10, 7, 0o644, 0, 0, 1]
+    cases = {(5, 10, 20, 7, 0o644, 0, 0, 1): True, (5, 10, 20, 7, 0o600, 0, 0, 1): False}
+    cases |= {(5, 10, 20, 7, 0o644, 0, 0, 2): False, (5, 11, 11, 7, 0o600, 0, 0, 1): True}
+    assert {now: files.was_written(before, list(now)) for now in cases} == cases
+
+
+def test_a_source_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    source.write_text("one", encoding="utf-8")
+    monkeypatch.setattr(files, "sha256", lambda path: path.write_text("other") and "0")
+    with pytest.raises(DataError, match="changed while it was read"):
+        files.FileDigests(tmp_path / "cache").of(source)
+
+
+@pytest.mark.parametrize("written_late", [False, True])
+def test_an_artefact_just_written_is_not_remembered_as_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_late: bool
+) -> None:
+    if written_late:
+        monkeypatch.setattr("paribus.store.artifacts.SETTLED_NANOSECONDS", -(10**12))
+        monkeypatch.setattr("paribus.store.artifacts.sync_tree", lambda output: (output / "data").write_text("Content"))
+    store = Store(tmp_path)
+    publish(store)
+    assert written_late or store.memory("corpus", KEY).read()["files"] == {}
+    assert store.damage("corpus", KEY) == ("data differs from its digest" if written_late else None)

@@ -152,6 +152,20 @@ def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None
     assert store.find("corpus", KEY) is None
 
 
+def test_a_claim_that_is_lost_while_the_disk_is_written_publishes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    held = store.claim("corpus", KEY)
+    assert held is not None
+    (store.empty_output(held, "corpus", KEY) / "data").write_text("late", encoding="utf-8")
+    lose = lambda output: held.path.write_text('{"token": "another"}')  # noqa: E731
+    monkeypatch.setattr("paribus.store.artifacts.sync_tree", lose)
+    with pytest.raises(ClaimLostError):
+        store.publish(held, "corpus", KEY, {})
+    assert store.find("corpus", KEY) is None
+
+
 def test_late_writes_of_a_process_do_not_reach_its_successor(tmp_path: Path) -> None:
     store = Store(tmp_path)
     held = store.claim("corpus", KEY)

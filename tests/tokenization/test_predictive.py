@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -150,3 +151,11 @@ def test_a_gpu_computes_the_same_in_larger_batches_by_length(
     assert sorted(shape for _, shape in sent[1:]) == [(200, 16), (200, 32)]
     for line, of_cpu in zip(entropies, expected, strict=True):
         assert line.tolist() == pytest.approx(of_cpu.tolist(), abs=2e-4)
+
+
+def test_a_plateau_is_no_maximum_and_a_threshold_is_reached_by_its_own_value() -> None:
+    spans = object.__new__(PredictiveEntropySpans)
+    spans.threshold = None
+    assert spans.boundaries(np.array([1.0, 2.0, 2.0, 1.0, 3.0, 1.0])) == [4]
+    spans.threshold = 3.5
+    assert spans.boundaries(np.array([1.0, 2.0, 1.0, 3.5, 1.0])) == [3]

@@ -15,6 +15,7 @@ import pytest
 from paribus.commands.report import correct_numbers
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
+from paribus.tracking import events
 from paribus.tracking import events as events_module
 from paribus.tracking.destination import Destination, public_uri
 from paribus.tracking.events import EventLog, EventReader, TextAxes, complete_size
@@ -281,3 +282,15 @@ def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step()
             (f"bits_per_byte/{of}_by_text_bytes", 2.5, 750),
         ]
     assert list(axes.points("eval/bits_per_byte", 2.5, 9)) == [("eval/bits_per_byte", 2.5, 9)]
+
+
+def test_a_correction_is_later_than_what_it_corrects_whatever_the_clock(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EventLog(path) as log:
+        log.metric("a", 1.0, 1)
+    monkeypatch.setattr(events.time, "time_ns", lambda: 0)
+    with EventLog(path) as log:
+        log.correct({("a", 1): 2.0}, lambda name, step: False)
+    first, second = EventReader(path).poll()
+    assert second.time > first.time

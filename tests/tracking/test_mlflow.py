@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import shutil
 import sys
 from collections import Counter
@@ -14,8 +15,8 @@ import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
-from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow import MlflowSink, cursor_path, mlflow_environment
+from paribus.tracking.events import Event, EventLog
+from paribus.tracking.mlflow import MlflowSink, batches, cursor_path, mlflow_environment
 from paribus.tracking.sync import sync
 
 TRACKING = TrackingConfig(kind="mlflow")
@@ -226,3 +227,23 @@ def test_a_store_that_was_removed_is_filled_again_and_a_run_deleted_in_mlflow_st
     (run,) = sync(root, vars(TRACKING))
     assert "was deleted in MLflow" in str(run)
     assert set(shown(root)) == {"sweep"}
+
+
+def test_a_log_that_was_begun_anew_is_sent_whole(root: Path) -> None:
+    directory = write_run(root, "one")
+    send(root)
+    (directory / "events.jsonl").unlink()
+    write_run(root, "one")
+    assert send(root).total() == 11
+
+
+def test_a_run_that_mlflow_has_in_hand_elsewhere_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_RUN_ID", "foreign")
+    with mlflow_environment():
+        assert "MLFLOW_RUN_ID" not in os.environ
+    assert os.environ["MLFLOW_RUN_ID"] == "foreign"
+
+
+def test_a_batch_has_no_more_text_than_mlflow_takes() -> None:
+    events = [Event("tag", 0, {"name": "a", "value": "x" * 300_000}, number) for number in range(2)]
+    assert [len(batch) for batch in batches(events)] == [1, 1]

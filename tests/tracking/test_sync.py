@@ -19,7 +19,7 @@ from paribus.pipeline.prepared import PreparedRun
 from paribus.store.claims import acquire, run_claim, this_process
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
-from paribus.tracking.events import EventLog
+from paribus.tracking.events import EventLog, EventReader
 from paribus.tracking.mlflow import cursor_path, is_delivered
 from paribus.tracking.sync import Follower, close_abandoned, finish_all, sync
 from support.plans import planned_run, store_record
@@ -225,3 +225,12 @@ def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_pa
     assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
     assert not left.exists()
     assert not claim.exists()
+
+
+def test_a_run_that_was_to_stop_before_its_end_is_no_failure(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+    (directory / "run.json").write_text('{"status": "stopped", "until": "order"}', encoding="utf-8")
+    assert close_abandoned(directory, tmp_path)
+    assert EventReader(directory / "events.jsonl").poll()[-1].fields["status"] == "SCHEDULED"

@@ -15,6 +15,7 @@ from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.training import step
 from paribus.training.fit import MARGIN, Fit, fit
+from paribus.training.micro_batch import MicroBatch, largest_fitting
 from support.models import NAMED
 from support.stages import files
 from support.training_inputs import TRAINING, config, execute, write_inputs
@@ -105,3 +106,9 @@ def test_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last_che
     assert "the next attempt takes 1 (process 1): all processes begin again from the last checkpoint" in halved
     assert resumed.startswith("training goes on from the checkpoint of step ")
     assert json.loads((tmp_path / "out_of_memory" / "result.json").read_text())["micro_batch"] == 1
+
+
+def test_the_largest_size_that_fits_is_found_from_any_start(tmp_path: Path) -> None:
+    for start, most, size in ((1, 12, 12), (4, 3, 3), (5, 6, 6), (12, 1, 1)):
+        assert largest_fitting(start, 12, lambda tried, most=most: tried <= most) == size
+    assert MicroBatch(tmp_path, 9, 9).halve(9, 9) == 3

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from paribus.commands.selection import select
 from paribus.config.arguments import parse
 from paribus.config.groups.model import CheckpointStart, GPTNeoXModel, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
-from paribus.config.groups.training import EqualTokensBudget
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.decoder import huggingface_tensors
@@ -301,3 +302,10 @@ def test_tokens_that_vocabularies_share_begin_alike_and_no_others() -> None:
     assert all(torch.equal(bpe[token], larger[token]) for token in bpe)
     drawn = torch.stack([*bpe.values(), *rows(1500, seed=1).values()])
     assert len(torch.unique(drawn, dim=0)) == 2 * len(bpe)
+
+
+def test_a_warm_up_that_a_budget_in_text_does_not_reach_is_refused(tmp_path: Path) -> None:
+    slow = replace(TRAINING, warmup_steps=400, schedule="inverse_sqrt")
+    run = config(budget=EqualTextBudget(text=800), training=slow)
+    with pytest.raises(ConfigurationError, match=r"training\.warmup_steps: 400, but budget\.text ends after \d+"):
+        execute(tmp_path, "run", write_inputs(tmp_path), run)

@@ -138,6 +138,9 @@ def test_fields_that_must_agree_are_refused_with_both_values_before_anything_run
         assert problems.keys() == expected.keys(), problems
         assert all(problems[path].startswith(message) for path, message in expected.items()), problems
     assert check_start_state(resumed(half, encoder=LongestFirstEncoder(), start={"optimizer": "fresh"})) == []
+    shutil.copytree(copy / f"step_{HALF:08d}", copy / "step_00000005")
+    (message,) = dict(check_start_state(resumed(copy, start={"step": 5}))).values()
+    assert "keeps the optimizer of its last step, 7, and not of step 5" in message
     state = json.loads((copy / STATE).read_text())
     state["fingerprint"]["training.kind"] = "adafactor"
     (copy / STATE).write_text(json.dumps(state))

@@ -13,7 +13,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from paribus.config.groups.training import EqualStepsBudget
 from paribus.modeling.models import build_model
-from paribus.modeling.parameters import parameter_count
+from paribus.modeling.parameters import parameter_count, training_flops
 from paribus.ordering.contexts import pack
 from paribus.ordering.orders import Order
 from paribus.ordering.pairs import PairContexts
@@ -77,6 +77,7 @@ def test_rows_of_a_batch_do_not_depend_on_processes_and_are_trimmed_in_each_micr
 def test_loss_is_that_of_the_logits_of_each_pair_alone(tmp_path: Path) -> None:
     contexts, _ = pairs_of(tmp_path)
     rows = [torch.from_numpy(part) for part in contexts.rows(np.arange(9))]
+    rows[0][:, 0] = 0  # a token like others: only -1 is padding
     model = build_model(STEADY, 257, 0, eos_id=EOS).eval()
     loss, alone = SummedPairLoss(model)(*rows), 0.0
     for source_ids, target_ids in sides(*rows):
@@ -95,6 +96,8 @@ def test_words_are_learnt_to_be_written_backwards_and_the_checkpoint_opens_anywh
     contexts = json.loads((tmp_path / "run" / "output" / "contexts.json").read_text())
     assert result["source_tokens"] == contexts["source_tokens"] == result["tokens"]
     assert result["positions"] == 2 * result["tokens"]
+    flops = training_flops(TRANSLATOR, 257, result["tokens"], source_tokens=result["source_tokens"])
+    assert result["flops"] == pytest.approx(flops, rel=0.05)
     directory = tmp_path / "run" / "output" / "step_00000150"
     opened, info = AutoModelForSeq2SeqLM.from_pretrained(directory, output_loading_info=True)
     assert not info["unexpected_keys"]
