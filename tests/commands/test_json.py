@@ -17,11 +17,7 @@ pytestmark = pytest.mark.usefixtures("without_plots")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")
-ARGUMENTS = {
-    "plan": ["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "root=fresh"],
-    "status": ["last"],
-    "report": [],
-}
+ARGUMENTS = {"plan": ["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "root=fresh"], "status": ["last"], "report": []}
 
 
 @pytest.fixture(scope="module", autouse=True)

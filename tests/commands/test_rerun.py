@@ -16,15 +16,7 @@ from rich.console import Console
 
 from paribus.checks import compose_command
 from paribus.cli import main
-from paribus.commands.rerun import (
-    CODE_FILE,
-    Match,
-    Mismatch,
-    _artefact_table,
-    _number_lines,
-    _result_words,
-    match,
-)
+from paribus.commands.rerun import CODE_FILE, Match, Mismatch, _artefact_table, _number_lines, _result_words, match
 from paribus.config.arguments import parse
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig

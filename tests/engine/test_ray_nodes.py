@@ -17,10 +17,7 @@ from support.stages import files
 from support.training_inputs import write_inputs
 
 TESTS = Path(__file__).resolve().parents[1]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")]
 
 
 def run(*command: str | Path) -> None:

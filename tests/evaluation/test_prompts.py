@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation import prompts
 from paribus.evaluation.pairs import encode_choices
-from paribus.evaluation.prompts import (
-    Spellings,
-    build_prompts,
-    encode_requests,
-    text_log_probabilities,
-)
+from paribus.evaluation.prompts import Spellings, build_prompts, encode_requests, text_log_probabilities
 from paribus.evaluation.rows import choice_bits
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.stage import build_scores, build_tasks

@@ -6,11 +6,7 @@ from typing import Any
 import pytest
 
 from paribus.errors import DataError
-from paribus.evaluation.scrolls import (
-    Question,
-    TaskData,
-    read_task,
-)
+from paribus.evaluation.scrolls import Question, TaskData, read_task
 from paribus.evaluation.tune import Rows, rouge_scores
 from paribus.tokenization import Tokenizer
 from support.corpora import write_jsonl

@@ -75,10 +75,7 @@ TEXTS = [
     "naïve café, 東京 and Straße, again café\n",
 ] * 3
 UNSEEN = "the zonalizations, amazonal capitalettersn't; indentarizona 東 cafés 2023"
-TOKENIZERS = {
-    "bpe": "29572b1145e69ade",
-    "scaffold_bpe": "0d270b9605e0b3b7",
-}
+TOKENIZERS = {"bpe": "29572b1145e69ade", "scaffold_bpe": "0d270b9605e0b3b7"}
 ENCODED = {
     ("bpe", "merge_rank"): "277e9dfe16708599",
     ("bpe", "longest_first"): "1f1eb3d6407f71b6",

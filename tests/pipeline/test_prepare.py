@@ -19,10 +19,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline import devices
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.prepare import (
-    describe_sweep,
-    prepare_runs,
-)
+from paribus.pipeline.prepare import describe_sweep, prepare_runs
 from paribus.pipeline.records import read_run_record
 from paribus.pipeline.root import OutputRoot, run_id
 from paribus.pipeline.run import JobFunction
@@ -161,11 +158,7 @@ def test_a_sweep_here_is_refused_and_makes_nothing(tmp_path: Path, bare: Callabl
 @pytest.mark.parametrize("launcher", ["submitit_slurm", "ray"])
 @pytest.mark.parametrize("multirun", [["-m"], []])
 def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
-    multirun: list[str],
-    launcher: str,
-    tmp_path: Path,
-    bare: Callable[[], Devices],
-    monkeypatch: pytest.MonkeyPatch,
+    multirun: list[str], launcher: str, tmp_path: Path, bare: Callable[[], Devices], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A single job too: its launcher takes that as it takes those of a sweep, and its record says so."""
     monkeypatch.setattr("paribus.pipeline.prepare.COMMANDS_OF_SLURM", ())

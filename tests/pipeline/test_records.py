@@ -23,14 +23,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare_runs
 from paribus.pipeline.prepared import PreparedRun
 from paribus.pipeline.recorder import RunRecord
-from paribus.pipeline.records import (
-    SWEEP_RECORD,
-    find,
-    find_run_id,
-    last_sweep,
-    read_run_record,
-    read_sweeps,
-)
+from paribus.pipeline.records import SWEEP_RECORD, find, find_run_id, last_sweep, read_run_record, read_sweeps
 from paribus.pipeline.results import collect
 from paribus.pipeline.root import OutputRoot
 from paribus.pipeline.standings import STAGES_FILE, announce, write_stages

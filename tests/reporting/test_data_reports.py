@@ -9,17 +9,8 @@ from typing import Any
 
 import pytest
 
-from paribus.reporting.data_reports import (
-    OrderRow,
-    paper_lines,
-    write_entropy_report,
-)
-from paribus.reporting.data_tables import (
-    Replaced,
-    TokenRow,
-    all_numbers,
-    length_lines,
-)
+from paribus.reporting.data_reports import OrderRow, paper_lines, write_entropy_report
+from paribus.reporting.data_tables import Replaced, TokenRow, all_numbers, length_lines
 from paribus.reporting.figures_data import EntropyLine, order_plots, pieces
 from paribus.reporting.paper import Paper, parse_paper
 from paribus.reporting.plots import COLOURS

@@ -88,8 +88,7 @@ def with_files(run: FinishedRun, **fingerprints: Any) -> FinishedRun:
 def test_a_factor_covers_the_files_it_names(pair: list[FinishedRun]) -> None:
     runs = [
         with_files(
-            replace(run, config={**run.config, "embedder": {"pooling": "mean"}}),
-            embedder={"model.safetensors": digest},
+            replace(run, config={**run.config, "embedder": {"pooling": "mean"}}), embedder={"model.safetensors": digest}
         )
         for run, digest in zip(pair, ("aa", "bb"), strict=True)
     ]

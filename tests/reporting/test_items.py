@@ -6,15 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from paribus.reporting.compare import Comparison, compare
-from paribus.reporting.items import (
-    ItemText,
-    Texts,
-    all_scored,
-    items_table,
-    left_out,
-    most_different,
-    with_left_out,
-)
+from paribus.reporting.items import ItemText, Texts, all_scored, items_table, left_out, most_different, with_left_out
 from support.tables import record
 
 ITEMS = 40

@@ -35,12 +35,7 @@ BLOCK = {
 
 
 def ours(
-    root: Path,
-    *,
-    parameters: float,
-    vocabulary: int | None,
-    budget: dict[str, Any],
-    **choices: str,
+    root: Path, *, parameters: float, vocabulary: int | None, budget: dict[str, Any], **choices: str
 ) -> FinishedRun:
     chosen = {"tokenizer": "bpe", "encoder": "merge_rank"} | choices
     run = record(root, "one", {"encoder": chosen["encoder"]}, {("boolq", 0): [1, 0, 0]})

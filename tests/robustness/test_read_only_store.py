@@ -1,18 +1,22 @@
 """A store that may only be read: what reads it works, and what would write says in a line why it cannot."""
 
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from paribus.checks import compose_command
 from paribus.cli import main
+from paribus.config.arguments import parse
 from paribus.pipeline.clean import examine
+from paribus.pipeline.prepare import prepare_runs
 from paribus.store.artifacts import Store
 from paribus.store.claims import acquire, is_held
+from support.finished_runs import finish
 
 pytestmark = pytest.mark.usefixtures("without_plots")
-
 Protect = Callable[[Path], None]
 KEY = "f" * 64
 
@@ -74,3 +78,24 @@ def test_verbs_that_only_read_make_no_root(
     statuses = {("plan",): 0, ("status",): 1, ("report",): 2, ("report", "--why"): 0}
     assert {verb: main([*verb, *OWN, f"root={tmp_path}/root"]) for verb in statuses} == statuses
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhere(
+    tmp_path: Path, read_only: Protect, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "temporary"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    arguments = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", f"root={root}")
+    for number, run in enumerate(prepare_runs(compose_command(parse(arguments)))):
+        finish(run, number, tmp_path / "made")
+    before = sorted(root.rglob("*"))
+    read_only(root)
+    assert main(["report", *arguments]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "longest_first" in printed
+    assert f"{root} may not be written, so the report is not there" in printed
+    (directory,) = elsewhere.glob("paribus-report-*")
+    assert str(directory / "report.html") in printed
+    assert {path.name for path in directory.iterdir()} >= {"report.html", "report.csv", "report.md", "tables.tex"}
+    assert sorted(root.rglob("*")) == before

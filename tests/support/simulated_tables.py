@@ -9,11 +9,7 @@ from paribus.reporting.significance import Estimate, Quantile, SeedVariance, cro
 
 Table = NDArray[np.float64]
 
-FACTORIAL = [
-    {0: -0.5, 1: -0.5, 2: 0.5, 3: 0.5},
-    {0: -0.5, 1: 0.5, 2: -0.5, 3: 0.5},
-    {0: 1.0, 1: -1.0, 2: -1.0, 3: 1.0},
-]
+FACTORIAL = [{0: -0.5, 1: -0.5, 2: 0.5, 3: 0.5}, {0: -0.5, 1: 0.5, 2: -0.5, 3: 0.5}, {0: 1.0, 1: -1.0, 2: -1.0, 3: 1.0}]
 MANY_TO_ONE = [{0: -1.0, arm: 1.0} for arm in (1, 2, 3)]
 ALL_PAIRS = [{0: -1.0, 1: 1.0}, {0: -1.0, 2: 1.0}, {1: -1.0, 2: 1.0}]
 

@@ -38,10 +38,7 @@ BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_
 
 
 def config(
-    budget: BudgetConfig = BUDGET,
-    training: TrainingConfig = TRAINING,
-    packing: PackingConfig = PACKING,
-    **groups: Any,
+    budget: BudgetConfig = BUDGET, training: TrainingConfig = TRAINING, packing: PackingConfig = PACKING, **groups: Any
 ) -> RunConfig:
     """A run with a model of a few thousand parameters."""
     return run_config(**{"packing": packing, "model": MODEL, "budget": budget, "training": training} | groups)

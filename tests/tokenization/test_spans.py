@@ -13,12 +13,7 @@ import pytest
 from paribus.config.groups.tokenization import SpansPretokenizer
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import spans
-from paribus.tokenization.spans import (
-    CodeSpool,
-    SpanPretokenizer,
-    candidate_ngrams,
-    decode,
-)
+from paribus.tokenization.spans import CodeSpool, SpanPretokenizer, candidate_ngrams, decode
 from support.real_data import RealData
 
 Candidates = dict[str, tuple[int, float, float, float]]
@@ -67,12 +62,7 @@ def obvious_candidates(texts: list[str], settings: SpansPretokenizer) -> Candida
         return math.log2(joint / (characters[x] / characters.total() * characters[y] / characters.total()))
 
     return {
-        ngram: (
-            count,
-            min(information(x, y) for x, y in pairwise(ngram)),
-            entropy(left[ngram]),
-            entropy(right[ngram]),
-        )
+        ngram: (count, min(information(x, y) for x, y in pairwise(ngram)), entropy(left[ngram]), entropy(right[ngram]))
         for ngram, count in counts.items()
         if count >= settings.min_count and is_candidate(ngram, settings)
     }

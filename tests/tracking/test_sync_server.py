@@ -141,12 +141,7 @@ class MlflowServer:
         command += ["--artifacts-destination", str(self.artifacts), "--host", "127.0.0.1", "--port", str(self.port)]
         with (self.directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command,
-                cwd=self.directory,
-                env=os.environ | QUIET,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                command, cwd=self.directory, env=os.environ | QUIET, stdout=log, stderr=log, start_new_session=True
             )
         wait_for(f"{self.uri}/health", self.process)
 
