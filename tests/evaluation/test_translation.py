@@ -18,6 +18,7 @@ from support.training_inputs import TRANSLATOR, pair_texts
 EOS, LENGTH = 256, 8
 MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
 SOURCES = [source[:length] for length, (source, _) in zip((3, 40, 1, 7, 5, 6, 2, 12), pair_texts(8), strict=True)]
+SOURCES.append("\0ab")  # id 0 is a token like others
 
 
 @pytest.fixture(scope="module")

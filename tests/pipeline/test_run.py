@@ -22,7 +22,7 @@ from paribus.pipeline.display import Display
 from paribus.pipeline.recorder import RunRecord, read_state
 from paribus.pipeline.results import environment
 from paribus.pipeline.root import OutputRoot
-from paribus.pipeline.run import JobFunction, RunListener, StageRunner
+from paribus.pipeline.run import JobFunction, RunListener, StageRunner, run_nodes
 from paribus.pipeline.source_files import SourceFiles
 from paribus.store.artifacts import Artifact, Store
 from paribus.store.files import State
@@ -288,3 +288,13 @@ def test_a_failure_is_noted_until_the_stage_succeeds_and_an_exit_is_none(
     run_stages_here(monkeypatch)
     stages(run).ensure(node)
     assert not layout.failure(node).exists()
+
+
+def test_tokens_that_training_would_refuse_stop_the_run_before_text_is_encoded(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run_stages_here(monkeypatch)
+    monkeypatch.setattr(running, "check_tokens", lambda config, path: [("start", "has other tokens")])
+    failure = run_nodes(run.nodes, stages(run))
+    assert failure is not None and (failure.stage, failure.failure_class) == ("vocabulary", "configuration")
+    assert "vocabulary" in made and "tokens" not in made

@@ -73,6 +73,8 @@ def test_a_run_like_the_paper_s_has_its_number_and_another_is_told_why_not(tmp_p
             assert "tokenizer" in change or reason.endswith(settings), change
         else:
             assert (number, reasons) == (expected, []), change
+    twice = BLOCK | {"rows": [*ROWS, ROWS[0]], "numbers": [[50], [60], [70], [80]]}
+    assert beside(ours(tmp_path / "twice", **LIKE), twice)[0] is None, "which of two rows is ours is not known"
 
 
 def row(**fields: Any) -> dict[str, Any]:
