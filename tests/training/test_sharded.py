@@ -82,7 +82,7 @@ def stop(root: Path, name: str) -> int:
 @pytest.mark.core
 def test_stopped_or_killed_sharded_training_ends_with_the_same_bytes(root: Path) -> None:
     """It is killed while rows are written, which costs no checkpoint before."""
-    shards = root / "sharded_asked" / "work" / f"step_{stop(root, 'shared_asked'):08d}"
+    shards = root / "sharded_asked" / "work" / f"step_{stop(root, 'sharded_asked'):08d}"
     assert (shards / "weights_00001.safetensors").exists() and not (shards / WEIGHTS).exists()
     assert "InfrastructureError: process 1 was killed from outside" in finish(begin(root, "sharded_killed"))
     assert complete(root, "sharded_killed") == [25]
