@@ -26,8 +26,8 @@ SHARDED = replace(LONG, parallel="fsdp")
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SHORT_RUNS: dict[str, TrainingConfig] = {
     "ddp": PAIR,
-    "fsdp": replace(PAIR, processes=1, nodes=2, parallel="fsdp"),
-    "fsdp_compiled": replace(PAIR, parallel="fsdp", compile="always"),
+    "fsdp": replace(PAIR, parallel="fsdp"),
+    "fsdp_compiled": replace(PAIR, processes=1, nodes=2, parallel="fsdp", compile="always"),
     "ddp_bf16": replace(PAIR, precision="bf16"),
     "fsdp_bf16": replace(PAIR, precision="bf16", parallel="fsdp"),
     "hsdp": replace(

@@ -81,7 +81,7 @@ def assert_equal_up_to_rounding(one: Path, several: Path, *names: str, relative:
 
 @pytest.mark.parametrize("name", ["ddp", "fsdp", pytest.param("fsdp_compiled", marks=pytest.mark.slow)])
 def test_two_processes_train_as_one_does_up_to_rounding(root: Path, allocation: dict[str, str], name: str) -> None:
-    """Of one node by DDP, of two by FSDP2, and of one by FSDP2 with compiled layers, as GPUs have them."""
+    """Of one node by DDP and by FSDP2, and of two by FSDP2 with compiled layers, as GPUs have them."""
     one, two = in_one_process(root, "one", config()), root / name
     assert finish(begin(root, name, **allocation)) == ""
     assert_equal_up_to_rounding(one, two, "step_00000014/model.safetensors", "state/optimizer.safetensors")
