@@ -7,7 +7,7 @@ import pytest
 
 from paribus.checks import compose_command
 from paribus.cli import VERBS, main
-from paribus.commands.explain import explain
+from paribus.commands.explain import complete, explain
 from paribus.commands.verbs import EXAMPLES, verb_help
 from paribus.config.arguments import VERB_FLAGS, groups, options, parse
 from paribus.config.explain import fields_of
@@ -74,3 +74,22 @@ def test_an_unknown_path_is_refused_with_what_was_meant() -> None:
     for typed, message in meant.items():
         with pytest.raises(ConfigurationError, match=re.escape(message)):
             explain(typed)
+
+
+def test_a_line_is_completed() -> None:
+    completions = {
+        "paribus ru": ["run "],
+        "paribus run tokenizer=sc": ["tokenizer=scaffold_bpe"],
+        "paribus run -m tokenizer=bpe,un": ["tokenizer=bpe,unigram"],
+        "paribus run experiment=lbpe/table_1": ["experiment=lbpe/table_1"],
+        "paribus run  model.wid": ["model.width="],
+        "paribus run training.precision=b": ["training.precision=bf16"],
+        "paribus report --w": ["--why "],
+        "paribus tokens en": ["encode ", "entropy "],
+        "paribus explain training.global_b": ["training.global_batch "],
+        "paribus sync ro": [],
+        "paribus nothing ro": [],
+    }
+    assert {line: complete(line) for line in completions} == completions
+    assert [name.strip() for name in complete("paribus ")] == list(VERBS)
+    assert main(["explain", "--completion", "tcsh"]) == 2

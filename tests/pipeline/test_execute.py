@@ -14,17 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
-from paribus.checks import compose_command
-from paribus.config.arguments import parse
 from paribus.engine.processes import OOM_SCORE
 from paribus.errors import FullDiskError, InfrastructureError, NumericalError, OutOfMemoryError
 from paribus.pipeline import execute
 from paribus.pipeline.execute import Child, Job, _conclude, start_child
-from paribus.pipeline.prepare import prepare_runs
-from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import RunRecord
-from paribus.pipeline.results import collect
-from paribus.pipeline.root import OutputRoot
 from paribus.store.provenance import Code, loaded_code
 
 STAND_IN = """
@@ -152,23 +145,6 @@ def test_server_and_child_end_with_the_process_that_started_them(begin: Any, tmp
     asking.kill()
     asking.communicate()
     assert all(map(gone, numbers))
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> PreparedRun:
-    (found,) = prepare_runs(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
-    return found
-
-
-def begun(run: PreparedRun) -> dict[str, Any]:
-    """The record of a run that has begun, as its recorder leaves it."""
-    return RunRecord(run.job.config, run.nodes, OutputRoot.of(run.job.config)).record
-
-
-def reason(run: PreparedRun) -> str:
-    records, (missing,) = collect([run], ["encoder"], OutputRoot.of(run.job.config))
-    assert records == [] and missing.factors == {"encoder": "merge_rank"}
-    return missing.reason
 
 
 LOG = Path("stage.log")

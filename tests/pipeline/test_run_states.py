@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -126,31 +124,3 @@ def test_a_lost_run_is_recorded_with_the_failure_that_it_noted(run: PreparedRun,
     recorder_module.mark_lost(layout, run.run_id, None)
     ended = read_state(layout, run)
     assert (ended.status, ended.failure) == ("failed", state.failure)
-
-
-RUNNING = """
-import sys, time
-from pathlib import Path
-from paribus.store.claims import acquire, run_claim
-from paribus.tracking.events import EventLog
-
-root = Path(sys.argv[1])
-directory = root / "runs" / "one"
-with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
-    log.start("one", "one", {"id": "sweep"}, {})
-    log.metric("loss", 1.0, 0)
-    print("running", flush=True)
-    time.sleep(600)
-"""
-
-
-def running(root: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "running\n"
-    return process
-
-
-def events(root: Path) -> list[dict[str, object]]:
-    lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]

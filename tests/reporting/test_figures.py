@@ -7,13 +7,18 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
+from paribus.config.groups.evaluation import TableConfig
+from paribus.reporting.compare import cells_by_column, compare
 from paribus.reporting.figures import read_curves
+from paribus.reporting.measures import ITEMS_TO_JUDGE
 from paribus.reporting.page import inline
 from paribus.reporting.plots import COLOURS, Looks, picture, style
+from paribus.reporting.report import write_report
 from paribus.reporting.runs import FinishedRun
-from support.tables import config_of, demo_runs, record
+from support.tables import FACTORS, config_of, demo_runs, record
 
 
 def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
@@ -52,6 +57,33 @@ def runs(root: Path, scored: Mapping[tuple[str, int], float], **fields: Any) -> 
     ]
 
 
+def written(
+    root: Path, runs: list[FinishedRun], table: TableConfig | None = None, factors: tuple[str, ...] = FACTORS
+) -> tuple[set[str], str]:
+    """The names of the pictures of a report, and its page."""
+    report = write_report(runs, title="Curves", factors=factors, directory=root / "report", table=table)
+    assert all(path.stat().st_size for path in report.files.values())
+    names = {Path(name).stem for name in report.files if name.startswith("plots/")}
+    return names, report.files["report.html"].read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("without_plots")
+@pytest.mark.parametrize("items", [ITEMS_TO_JUDGE - 10, ITEMS_TO_JUDGE])
+def test_three_checkpoints_are_a_curve_with_bars_where_the_table_has_them(tmp_path: Path, items: int) -> None:
+    three = runs(tmp_path, {("race_high", 2): 0.1}, three=True, items=items, seeds=3)
+    names, page = written(tmp_path, three)
+    assert "by_checkpoint" in names and ("by checkpoint; ±" in page) == (items >= ITEMS_TO_JUDGE)
+    comparison = compare(three, FACTORS)
+    column = next(column for column in comparison.columns if column.parts)
+    cells = [[row[column.key] for row in cells_by_column(comparison, [column], place)] for place in range(3)]
+    values = [[cell.value for cell in row] for row in cells]
+    assert values == [pytest.approx([0.1, 0.2]), pytest.approx([0.3, 0.4]), pytest.approx([0.5, 0.6])]
+    table = [row.cells[column.key] for row in comparison.rows]
+    for cell in (*table, *cells[1]):
+        assert (cell.half_width is not None) == (items >= ITEMS_TO_JUDGE)
+    assert "by_checkpoint" not in written(tmp_path / "one", runs(tmp_path / "one", {("race_high", 2): 0.1}))[0]
+
+
 # Scores by size and budget
 
 AMOUNTS = {"model": ("parameters", (1e6, 4e6, 1.6e7)), "budget": ("tokens", (1e8, 2e8, 4e8))}
@@ -73,7 +105,21 @@ def swept(root: Path, group: str, amounts: tuple[float, ...] | None = None) -> l
     return swept
 
 
-# Embeddings
+@pytest.mark.parametrize(
+    ("group", "name", "amount", "largest"),
+    [("model", "by_size", "parameters", "1.6e+07"), ("budget", "by_budget", "tokens read", "4e+08")],
+)
+def test_a_sweep_over_sizes_or_budgets_has_a_plot_by_them(
+    tmp_path: Path, group: str, name: str, amount: str, largest: str
+) -> None:
+    names, page = written(tmp_path, swept(tmp_path, group), factors=(group, "encoder"))
+    assert names & {"by_size", "by_budget"} == {name}
+    assert f"by {amount}" in page and "± as in the table" not in page
+    assert f"longest_first {largest}:" in page
+    if group == "model":
+        alike = swept(tmp_path / "alike", group, (1e6,) * 3)
+        names, _ = written(tmp_path / "alike", alike, factors=(group, "encoder"))
+        assert not names & {"by_size", "by_budget"}
 
 
 # Colours and shapes

@@ -1,4 +1,4 @@
-"""The code of a command, and processes that find another on the disk."""
+"""The code of a command, processes that find another on the disk, and changes that git has not recorded."""
 
 import importlib
 import json
@@ -9,23 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from paribus.checks import compose_command
-from paribus.config.arguments import parse
-from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
 from paribus.pipeline.execute import RUN_STAGE
-from paribus.pipeline.failures import Failure
-from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.prepare import prepare_runs
-from paribus.pipeline.prepared import PreparedRun
-from paribus.pipeline.recorder import RunRecord
-from paribus.pipeline.root import OutputRoot
 from paribus.store import provenance as codes
-from paribus.store.artifacts import Store
 from paribus.store.provenance import Code, git_state, loaded_code, pin_code
-from support.finished_runs import finish
-from support.run_config import run_config
 
 BEGAN = Code({"a.py": "1", "b.py": "2"}, {"torch": "2.13.0"})
 
@@ -115,22 +103,6 @@ def test_a_worker_that_began_with_other_code_refuses_its_shards(monkeypatch: pyt
         list(LocalEngine(2).map(double, [1, 2]))
 
 
-@pytest.fixture
-def node() -> Node:
-    return build_graph(run_config(), Path("cache"))["evaluation"]
-
-
-def publish(root: Path, node: Node, scores: dict[str, float], **result: object) -> Store:
-    store = Store(root)
-    held = store.claim(node.name, node.key)
-    assert held is not None
-    with held:
-        output = store.empty_output(held, node.name, node.key)
-        (output / "metrics.jsonl").write_text(json.dumps({"step": 7, **scores}) + "\n", encoding="utf-8")
-        store.publish(held, node.name, node.key, {"key": node.key, "result": result})
-    return store
-
-
 def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_configured_to_do(tmp_path: Path) -> None:
     def git(*arguments: str, at: Path = tmp_path / "work") -> str:
         command = ["git", "-C", str(at), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
@@ -156,27 +128,3 @@ def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_confi
     git("apply", str(tmp_path / "recorded.diff"), at=tmp_path / "clone")
     for name in ("code.py", "picture.bin"):
         assert (tmp_path / "clone/src" / name).read_bytes() == (work / "src" / name).read_bytes()
-
-
-def stopped(config: RunConfig, made: Path) -> None:
-    root = OutputRoot.of(config)
-    RunRecord(config, build_graph(config, root.cache), root).finish(Failure("interrupted", "stopped", "training"))
-    raise KeyboardInterrupt
-
-
-def finished(config: RunConfig, made: Path) -> None:
-    root = OutputRoot.of(config)
-    (run,) = prepare_runs(compose_command(parse(("scale=tiny", f"root={root.path}", "tracking=none"))))
-    finish(run, 1, made / f"made_{root.path.name}")
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedRun:
-    """A finished run on twenty files, whose names are long enough that no line has room for two digests."""
-    monkeypatch.setattr("paribus.commands.rerun.environment_changes", lambda recorded, here: [])
-    for number in range(20):
-        (tmp_path / f"a_file_of_the_corpus_{number:02}.txt").write_text(f"text {number}", encoding="utf-8")
-    overrides = ("scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/*.txt]", f"root={tmp_path}/root")
-    (found,) = prepare_runs(compose_command(parse([*overrides, "tracking=none"])))
-    finish(found, 0, tmp_path / "made")
-    return found

@@ -1,4 +1,4 @@
-"""MLflow in processes of its own: live, down, killed, and several at once."""
+"""MLflow in processes of its own: live, down, hanging, killed; and runs that ended without saying so."""
 
 import json
 import os
@@ -15,14 +15,12 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.pipeline.prepared import PreparedRun
 from paribus.store.claims import acquire, run_claim, this_process
 from paribus.store.files import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog, EventReader
 from paribus.tracking.mlflow import cursor_path, is_delivered
 from paribus.tracking.sync import Follower, close_abandoned, finish_all, sync
-from support.plans import planned_run, store_record
 from support.tracking_runs import steps_shown, write_run
 from support.waiting import wait_until
 
@@ -123,15 +121,6 @@ def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None
             begin = time.monotonic()
             assert "no answer" in follower.finish(4)
             assert time.monotonic() - begin < 5.5
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> PreparedRun:
-    """A run whose artefacts are all there, and which has no record."""
-    planned = planned_run(tmp_path)
-    for stage in planned.nodes:
-        store_record(planned, stage, {})
-    return planned
 
 
 RUNNING = """
