@@ -7,7 +7,6 @@ beside its artefact.
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -22,6 +21,7 @@ from support.evaluations import WORDS, evaluation_context, write_checkpoints, wr
 from support.finetunings import finetuning_config, run_data, run_finetuned, write_checkpoint, write_task
 from support.stages import files
 from support.training_processes import Program, begin_program, members_below
+from support.waiting import wait_until
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
 
@@ -118,9 +118,7 @@ def test_tasks_fine_tuned_on_at_once_end_with_the_bytes_of_one_after_the_other(t
 def test_a_killed_process_ends_all_and_finished_tasks_are_not_repeated(tmp_path: Path) -> None:
     process = start(tmp_path, "finetuning", 2)
     work = tmp_path / "finetuning2.work"
-    while not list(work.glob("*.json")):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    wait_until(lambda: list(work.glob("*.json")), process)
     members_below(psutil.Process(process.pid))["0"].kill()
     output, errors = process.communicate(timeout=60)
     if "InfrastructureError" in output:

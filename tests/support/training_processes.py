@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from paribus.training.launch import free_endpoint
+from support.waiting import wait_until
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = f"{TESTS}{os.pathsep}{TESTS.parent / 'src'}"
@@ -56,7 +56,5 @@ def finish(process: Program) -> str:
 def send_after_steps(process: Program, number: signal.Signals, work: Path, steps: int) -> None:
     """Signal a training that has made so many steps."""
     metrics = work / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_bytes().count(b"\n") < steps:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.005)
+    wait_until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= steps, process)
     process.send_signal(number)

@@ -203,10 +203,7 @@ def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_next_service(tmp_pa
     request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
     (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
     follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
-    deadline = time.monotonic() + 90
-    while not list(own.glob("two.*.answer")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: list(own.glob("two.*.answer")), seconds=90)
     assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
     last_beat(claim, ago=61)
     # To finish asks for a round of the service at once, which has "one" in it too.
